@@ -1,0 +1,1 @@
+//! Programs that people would write with zprof stand in `examples/`; this library is empty.

@@ -1,0 +1,1 @@
+//! XSpace and profiler option messages, wire-compatible with TensorFlow's.

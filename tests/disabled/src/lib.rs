@@ -1,0 +1,1 @@
+//! What a program sees of zprof when the `enable` feature is off.

@@ -1,0 +1,1 @@
+//! Behaviour of zprof through its face, one module a subject.

@@ -1,0 +1,1 @@
+//! The procedural macros of zprof: parse, check, expand. Use them through the `zprof` crate.

@@ -1,0 +1,109 @@
+//! The one public error of zprof, and the kinds a program can tell apart.
+
+use std::borrow::Cow;
+use std::error::Error as StdError;
+use std::fmt;
+
+/// What went wrong, coarsely: what a program may want to branch on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// Another profiler of this process is running; there is one session at a time.
+    AlreadyActive,
+    /// The call does not fit the state of the profiler, such as a stop without a start.
+    WrongState,
+    /// An option or argument has a value that cannot work.
+    InvalidInput,
+    /// Bytes that should be an XSpace are not one.
+    InvalidData,
+    /// A file or folder could not be read or written.
+    Io,
+    /// The platform or the build cannot do this.
+    Unsupported,
+}
+
+/// A failed call: what failed, on what, and what was expected. A foreign cause is in [`source`](StdError::source).
+pub struct Error {
+    inner: Box<Inner>,
+}
+
+struct Inner {
+    kind: ErrorKind,
+    message: Cow<'static, str>,
+    source: Option<Box<dyn StdError + Send + Sync>>,
+}
+
+/// The result of a fallible call of zprof.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+impl Error {
+    /// What went wrong, coarsely.
+    #[must_use]
+    pub fn kind(&self) -> ErrorKind {
+        self.inner.kind
+    }
+
+    #[cold]
+    pub(crate) fn new(kind: ErrorKind, message: impl Into<Cow<'static, str>>) -> Self {
+        Self { inner: Box::new(Inner { kind, message: message.into(), source: None }) }
+    }
+
+    #[cold]
+    pub(crate) fn with_source(
+        kind: ErrorKind,
+        message: impl Into<Cow<'static, str>>,
+        source: impl Into<Box<dyn StdError + Send + Sync>>,
+    ) -> Self {
+        Self { inner: Box::new(Inner { kind, message: message.into(), source: Some(source.into()) }) }
+    }
+
+    /// An [`ErrorKind::Io`] error; `what` says what failed on which path.
+    #[cold]
+    pub(crate) fn io(what: impl Into<Cow<'static, str>>, source: std::io::Error) -> Self {
+        Self::with_source(ErrorKind::Io, what, source)
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.inner.message)
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut out = f.debug_struct("Error");
+        out.field("kind", &self.inner.kind).field("message", &self.inner.message);
+        if let Some(source) = &self.inner.source {
+            out.field("source", source);
+        }
+        out.finish()
+    }
+}
+
+impl StdError for Error {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        self.inner.source.as_deref().map(|source| source as &(dyn StdError + 'static))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_is_one_word_and_can_cross_threads() {
+        fn crosses<T: Send + Sync>() {}
+        crosses::<Error>();
+        assert_eq!(size_of::<Error>(), size_of::<usize>());
+    }
+
+    #[test]
+    fn the_cause_is_the_source_and_not_part_of_the_message() {
+        let cause = std::io::Error::other("disk on fire");
+        let error = Error::io("failed to write `/x`", cause);
+        assert_eq!(error.kind(), ErrorKind::Io);
+        assert_eq!(error.to_string(), "failed to write `/x`");
+        assert_eq!(error.source().expect("has a source").to_string(), "disk on fire");
+    }
+}

@@ -1,0 +1,1 @@
+//! Exports: XSpace bytes in, another format out.

@@ -1,0 +1,1 @@
+//! zprof shows where time goes in programs that drive accelerators.
