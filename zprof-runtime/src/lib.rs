@@ -2,14 +2,39 @@
 //!
 //! Programs use it through the `zprof` crate, which re-exports what is public here.
 
+#[cfg(not(zprof_loom))]
+pub(crate) mod clock;
 pub mod error;
 pub mod site;
+#[allow(unsafe_code)] // values write themselves into slots of the stream
+pub mod value;
+
+pub mod record;
 
 pub mod export;
 pub mod xspace;
 
+#[cfg(not(zprof_loom))]
+pub mod session;
+
 pub use error::{Error, ErrorKind, Result};
+#[cfg(not(zprof_loom))]
+pub use record::Span;
+#[cfg(not(zprof_loom))]
+pub use session::{AdvancedValue, DeviceType, Platform, Profile, Profiler, ProfilerOptions, SessionId};
 pub use site::Level;
+pub use value::Value;
 
 /// Whether the recorder is compiled in (feature `enable`).
 pub const ENABLED: bool = cfg!(feature = "enable");
+
+/// What macro expansions call. Not public API: it changes with the macros, which are pinned to this version.
+#[cfg(not(zprof_loom))]
+#[doc(hidden)]
+pub mod __private {
+    pub use crate::ENABLED;
+    pub use crate::record::{Guard, Word, hears, inert, open, word};
+    pub use crate::site::{Callsite, Level, NO_FILTER, Site};
+    pub use crate::value::{Root, Value, Variant, Variants};
+    pub use core;
+}

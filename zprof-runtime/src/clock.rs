@@ -1,0 +1,367 @@
+//! Time: raw ticks on the hot path, anchors against the wall clock, and one integer function from ticks to time.
+//!
+//! A tick is one step of the processor's time-stamp counter where that is invariant and the system trusts it, else a
+//! nanosecond of the monotonic clock. Only this file reads a clock.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Where ticks come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Source {
+    /// The processor's counter.
+    Counter,
+    /// The operating system's monotonic clock, in nanoseconds.
+    System,
+}
+
+impl Source {
+    /// The best source that can be trusted here.
+    pub(crate) fn detect() -> Self {
+        if counter::is_trusted() { Self::Counter } else { Self::System }
+    }
+
+    /// The present tick.
+    #[inline(always)]
+    pub(crate) fn now(self) -> u64 {
+        match self {
+            Self::Counter => counter::read(),
+            Self::System => system_ticks(),
+        }
+    }
+
+    /// Name, as the profile carries it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Counter => counter::NAME,
+            Self::System => "monotonic",
+        }
+    }
+}
+
+/// The processor's counter, or the system's clock under the same face.
+#[cfg(target_arch = "x86_64")]
+mod counter {
+    pub(super) const NAME: &str = "tsc";
+
+    #[inline(always)]
+    #[allow(unsafe_code)] // the instruction has no safe form
+    pub(super) fn read() -> u64 {
+        // SAFETY: every x86-64 processor has rdtsc; it touches no memory.
+        unsafe { std::arch::x86_64::_rdtsc() }
+    }
+
+    pub(super) fn is_trusted() -> bool {
+        is_invariant() && super::kernel_trusts("tsc")
+    }
+
+    /// Leaf 0x8000_0007, EDX bit 8: the counter runs at one rate in every power state.
+    #[allow(unsafe_code, unused_unsafe)] // cpuid is a safe function from Rust 1.94 on
+    fn is_invariant() -> bool {
+        // SAFETY: every x86-64 processor has cpuid.
+        let highest = unsafe { std::arch::x86_64::__cpuid(0x8000_0000) }.eax;
+        if highest < 0x8000_0007 {
+            return false;
+        }
+        // SAFETY: as above, and the leaf exists.
+        let leaf = unsafe { std::arch::x86_64::__cpuid(0x8000_0007) };
+        leaf.edx & 1 << 8 != 0
+    }
+}
+
+/// The virtual counter of 64-bit Arm, invariant by architecture.
+#[cfg(target_arch = "aarch64")]
+mod counter {
+    pub(super) const NAME: &str = "cntvct";
+
+    #[inline(always)]
+    #[allow(unsafe_code)] // the register has no safe form
+    pub(super) fn read() -> u64 {
+        let ticks: u64;
+        // SAFETY: user code may read the virtual counter on every supported system; it touches no memory.
+        unsafe { std::arch::asm!("mrs {}, cntvct_el0", out(reg) ticks, options(nomem, nostack, preserves_flags)) };
+        ticks
+    }
+
+    pub(super) fn is_trusted() -> bool {
+        true
+    }
+}
+
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+mod counter {
+    pub(super) const NAME: &str = "monotonic";
+
+    pub(super) fn read() -> u64 {
+        super::system_ticks()
+    }
+
+    pub(super) fn is_trusted() -> bool {
+        false
+    }
+}
+
+/// Linux takes a counter off its list of clock sources when it finds it unstable; other systems do not say.
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+fn kernel_trusts(name: &str) -> bool {
+    std::fs::read_to_string("/sys/devices/system/clocksource/clocksource0/available_clocksource")
+        .is_ok_and(|list| list.split_whitespace().any(|source| source == name))
+}
+
+#[cfg(all(not(target_os = "linux"), target_arch = "x86_64"))]
+fn kernel_trusts(_name: &str) -> bool {
+    // Hypervisors of other systems announce an invariant counter that is not one across processors.
+    cfg!(target_os = "macos")
+}
+
+/// Nanoseconds of the monotonic clock.
+fn system_ticks() -> u64 {
+    use std::sync::OnceLock;
+    use std::time::Instant;
+
+    static ORIGIN: OnceLock<Instant> = OnceLock::new();
+    // One day before any tick, so that no tick is 0.
+    const START: u64 = 86_400_000_000_000;
+    let elapsed = ORIGIN.get_or_init(Instant::now).elapsed();
+    START + u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX >> 3)
+}
+
+/// Nanoseconds since the Unix epoch.
+pub(crate) fn realtime_ns() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)
+}
+
+/// One moment on both clocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Anchor {
+    /// Tick in the middle of the bracket.
+    pub(crate) tick: u64,
+    /// Nanoseconds since the Unix epoch.
+    pub(crate) realtime_ns: i64,
+    /// Ticks between the two sides of the bracket.
+    pub(crate) width: u64,
+}
+
+impl Anchor {
+    /// Brackets the wall clock between two ticks, several times, and keeps the tightest.
+    pub(crate) fn take(source: Source) -> Self {
+        const TRIES: usize = 16;
+        let attempt = || {
+            let before = source.now();
+            let realtime_ns = realtime_ns();
+            let width = source.now().saturating_sub(before);
+            Self { tick: before + width / 2, realtime_ns, width }
+        };
+        let first = attempt();
+        (1..TRIES).map(|_| attempt()).fold(first, |best, next| if next.width < best.width { next } else { best })
+    }
+}
+
+/// Ticks to picoseconds since the session's start: piecewise linear through the anchors, monotone, and the same for
+/// every tick, so that durations are differences.
+#[derive(Debug)]
+pub(crate) struct Timeline {
+    segments: Vec<Segment>,
+    /// Wall clock at the session's start, ns since the Unix epoch.
+    pub(crate) start_ns: i64,
+    /// Session time at the last anchor, ps.
+    pub(crate) end_ps: u64,
+    /// How far an anchor was off the line through its neighbours, at most, plus half its bracket; ns.
+    pub(crate) residual_ns: u64,
+    /// Steps of the wall clock that were taken out, ns each.
+    pub(crate) steps_ns: Vec<i64>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Segment {
+    tick: u64,
+    ps: u64,
+    /// Picoseconds per tick, times 2^32.
+    rate: u64,
+}
+
+/// The wall clock is adjusted by at most this much per second without a step: the kernel's limit for slewing is
+/// 500 parts per million.
+const SLEW_PER_SECOND_NS: i128 = 1_000_000;
+/// Differences below this are noise of the bracket.
+const STEP_NOISE_NS: i128 = 100_000;
+
+impl Timeline {
+    /// A timeline through `anchors`, in their order. There must be a first one, at the session's start.
+    pub(crate) fn new(anchors: &[Anchor]) -> Self {
+        let first = anchors.first().copied().unwrap_or(Anchor { tick: 0, realtime_ns: 0, width: 0 });
+        let (points, steps_ns) = without_steps(first, anchors);
+        let mut segments = Vec::with_capacity(points.len());
+        for pair in points.windows(2) {
+            let (from, to) = (pair[0], pair[1]);
+            segments.push(Segment { tick: from.0, ps: from.1, rate: rate(from, to) });
+        }
+        if segments.is_empty() {
+            segments.push(Segment { tick: first.tick, ps: 0, rate: 1000 << 32 });
+        }
+        let end_ps = points.last().map_or(0, |point| point.1);
+        let residual_ns = residual_ns(&points, anchors, &segments);
+        Self { segments, start_ns: first.realtime_ns, end_ps, residual_ns, steps_ns }
+    }
+
+    /// Wall clock at the session's end, ns since the Unix epoch, on the session's own axis.
+    pub(crate) fn stop_ns(&self) -> i64 {
+        self.start_ns.saturating_add(i64::try_from(self.end_ps / 1000).unwrap_or(i64::MAX))
+    }
+
+    /// A converter that remembers its place; ticks of one thread come nearly in order.
+    pub(crate) fn cursor(&self) -> Cursor<'_> {
+        Cursor { segments: &self.segments, at: 0 }
+    }
+}
+
+/// Converts ticks, fastest for ticks near the last one.
+#[derive(Clone, Debug)]
+pub(crate) struct Cursor<'a> {
+    segments: &'a [Segment],
+    at: usize,
+}
+
+impl Cursor<'_> {
+    /// Picoseconds since the session's start; 0 for ticks before it.
+    #[inline]
+    pub(crate) fn ps(&mut self, tick: u64) -> u64 {
+        let mut segment = self.segments[self.at];
+        let after = self.segments.get(self.at + 1).is_some_and(|next| tick >= next.tick);
+        if tick < segment.tick || after {
+            self.at = self.segments.partition_point(|segment| segment.tick <= tick).saturating_sub(1);
+            segment = self.segments[self.at];
+        }
+        let ticks = tick.saturating_sub(segment.tick);
+        let scaled = u128::from(ticks) * u128::from(segment.rate) >> 32;
+        segment.ps.saturating_add(u64::try_from(scaled).unwrap_or(u64::MAX >> 1))
+    }
+}
+
+/// Anchors as (tick, ps since the first), with steps of the wall clock taken out; and the steps.
+fn without_steps(first: Anchor, anchors: &[Anchor]) -> (Vec<(u64, u64)>, Vec<i64>) {
+    let mut points: Vec<(u64, u64)> = vec![(first.tick, 0)];
+    let mut steps = Vec::new();
+    let mut stepped: i128 = 0;
+    // Nanoseconds and ticks over which the rate is known, without the steps.
+    let total = anchors.last().map_or(0, |last| last.tick.saturating_sub(first.tick));
+    let typical = typical_rate(anchors);
+    for anchor in anchors.iter().skip(1) {
+        let &(last_tick, last_ps) = points.last().unwrap_or(&(first.tick, 0));
+        if anchor.tick <= last_tick {
+            continue;
+        }
+        let mut ns = i128::from(anchor.realtime_ns) - i128::from(first.realtime_ns) - stepped;
+        if total > 0 && anchors.len() > 2 {
+            let ticks = i128::from(anchor.tick - last_tick);
+            let expected = i128::from(last_ps / 1000) + (ticks * typical >> 32);
+            let seconds = (ticks * typical >> 32) / 1_000_000_000 + 1;
+            let off = ns - expected;
+            if off.abs() > STEP_NOISE_NS + SLEW_PER_SECOND_NS * seconds {
+                steps.push(i64::try_from(off).unwrap_or(i64::MAX));
+                stepped += off;
+                ns = expected;
+            }
+        }
+        let ps = u64::try_from(ns.max(0) * 1000).unwrap_or(u64::MAX >> 1).max(last_ps);
+        points.push((anchor.tick, ps));
+    }
+    (points, steps)
+}
+
+/// The median rate of the wall clock, ns per tick times 2^32: steps are rare, so they do not move it.
+fn typical_rate(anchors: &[Anchor]) -> i128 {
+    let mut rates: Vec<i128> = anchors
+        .windows(2)
+        .filter(|pair| pair[1].tick > pair[0].tick)
+        .map(|pair| {
+            let ns = i128::from(pair[1].realtime_ns) - i128::from(pair[0].realtime_ns);
+            (ns << 32) / i128::from(pair[1].tick - pair[0].tick)
+        })
+        .collect();
+    rates.sort_unstable();
+    rates.get(rates.len() / 2).copied().unwrap_or(0)
+}
+
+fn rate(from: (u64, u64), to: (u64, u64)) -> u64 {
+    let scaled = (u128::from(to.1 - from.1) << 32) / u128::from((to.0 - from.0).max(1));
+    u64::try_from(scaled).unwrap_or(u64::MAX)
+}
+
+/// How well straight lines fit the anchors.
+fn residual_ns(points: &[(u64, u64)], anchors: &[Anchor], segments: &[Segment]) -> u64 {
+    let widest = anchors.iter().map(|anchor| anchor.width).max().unwrap_or(0);
+    let rate = segments.first().map_or(0, |segment| segment.rate);
+    let half = u64::try_from((u128::from(widest / 2) * u128::from(rate) >> 32) / 1000).unwrap_or(u64::MAX >> 1);
+    let bend = points.windows(3).map(|three| {
+        let line = Segment { tick: three[0].0, ps: three[0].1, rate: self::rate(three[0], three[2]) };
+        let segments = [line];
+        let expected = Cursor { segments: &segments, at: 0 }.ps(three[1].0);
+        expected.abs_diff(three[1].1) / 1000
+    });
+    bend.max().unwrap_or(0).saturating_add(half)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn anchor(tick: u64, realtime_ns: i64) -> Anchor {
+        Anchor { tick, realtime_ns, width: 0 }
+    }
+
+    #[test]
+    fn the_line_goes_through_every_anchor() {
+        let anchors = [anchor(1000, 50_000), anchor(4000, 51_000), anchor(7000, 52_001)];
+        let timeline = Timeline::new(&anchors);
+        let mut cursor = timeline.cursor();
+        assert_eq!(cursor.ps(1000), 0);
+        assert_eq!(cursor.ps(4000), 1_000_000);
+        assert!(cursor.ps(7000).abs_diff(2_001_000) <= 1, "a rate is rounded down");
+        assert_eq!(cursor.ps(10), 0, "before the start");
+        assert_eq!((timeline.start_ns, timeline.stop_ns()), (50_000, 52_001));
+    }
+
+    #[test]
+    fn it_is_monotone_and_durations_are_differences() {
+        let anchors = [anchor(0, 0), anchor(3_000_000_007, 999_999_999), anchor(5_999_999_999, 2_000_000_123)];
+        let timeline = Timeline::new(&anchors);
+        let (mut forth, mut back) = (timeline.cursor(), timeline.cursor());
+        let mut last = 0;
+        for tick in (2_999_990_000..3_000_010_000).chain(5_999_999_000..6_000_001_000) {
+            let ps = forth.ps(tick);
+            assert!(ps >= last, "tick {tick}");
+            last = ps;
+        }
+        for tick in (2_999_990_000..3_000_010_000).rev() {
+            assert_eq!(back.ps(tick), timeline.cursor().ps(tick));
+        }
+    }
+
+    #[test]
+    fn a_step_of_the_wall_clock_is_taken_out_and_told() {
+        let second = 3_000_000_000;
+        let at = |seconds: u64, extra: i64| anchor(seconds * second, seconds as i64 * 1_000_000_000 + extra);
+        let hour = -3_600_000_000_000;
+        let timeline = Timeline::new(&[at(0, 0), at(1, 0), at(2, hour), at(3, hour), at(4, hour)]);
+        assert_eq!(timeline.steps_ns, [hour]);
+        let ps = timeline.cursor().ps(4 * second);
+        assert!(ps.abs_diff(4_000_000_000_000) < 10, "{ps}");
+    }
+
+    #[test]
+    fn the_residual_is_the_bend_of_the_line() {
+        let timeline = Timeline::new(&[anchor(0, 0), anchor(1_000_000, 1_000_700), anchor(2_000_000, 2_000_000)]);
+        assert_eq!(timeline.residual_ns, 700);
+        assert_eq!(timeline.steps_ns, [0; 0]);
+    }
+
+    #[test]
+    fn ticks_of_both_sources_go_forward() {
+        for source in [Source::detect(), Source::System] {
+            let before = source.now();
+            let anchor = Anchor::take(source);
+            assert!(before <= anchor.tick && anchor.tick <= source.now(), "{source:?}");
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! Reads records back out of the words of a chunk; `ring.rs` has the layout.
+
+use super::ring::{BEGIN, CLOSE, EARLY, END, NOTE_WORDS};
+use crate::site::Site;
+use crate::value::{Kind, Shape};
+
+/// The published words of one chunk.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Words<'a> {
+    words: &'a [u64],
+    /// Position of the first word, in bytes.
+    base: u64,
+}
+
+/// One record.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Record<'a> {
+    Begin { tick: u64, position: u64, shape: &'static Shape, values: &'a [u64] },
+    End { tick: u64 },
+    Close { tick: u64, position: u64 },
+    Early { tick: u64, site: fn() -> &'static Site },
+    Note { position: u64, note: Note<'a> },
+}
+
+/// Metadata that was added to an open scope.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Note<'a> {
+    pub(crate) key: &'static str,
+    pub(crate) kind: &'static Kind,
+    pub(crate) words: &'a [u64],
+}
+
+/// A metadata value, read back.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Decoded<'a> {
+    Bool(bool),
+    Signed(i64),
+    Unsigned(u64),
+    Float(f64),
+    Char(char),
+    Text(&'a str),
+}
+
+impl<'a> Words<'a> {
+    /// # Safety
+    ///
+    /// `words` must be a whole number of records that one writer has published in a chunk with this base.
+    pub(crate) unsafe fn new(words: &'a [u64], base: u64) -> Self {
+        Self { words, base }
+    }
+
+    /// How many words there are.
+    pub(crate) fn len(&self) -> usize {
+        self.words.len()
+    }
+
+    /// The records, in order.
+    pub(crate) fn records(self) -> Records<'a> {
+        Records { words: self, at: 0 }
+    }
+}
+
+/// Iterator over the records of one chunk.
+#[derive(Clone, Debug)]
+pub(crate) struct Records<'a> {
+    words: Words<'a>,
+    at: usize,
+}
+
+impl<'a> Iterator for Records<'a> {
+    type Item = Record<'a>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Record<'a>> {
+        let rest = self.words.words.get(self.at..)?;
+        let &head = rest.first()?;
+        let tick = head >> 2;
+        let tag = head & 3;
+        if tag == END {
+            self.at += 1;
+            return Some(Record::End { tick });
+        }
+        let &second = rest.get(1)?;
+        if tag == BEGIN {
+            // SAFETY: the second word of a begin is the exposed address of a static shape; see `Writer::begin`.
+            let shape: &'static Shape = unsafe { &*std::ptr::with_exposed_provenance(address(second)) };
+            let len = shape.kinds.iter().try_fold(2, |len, kind| Some(len + width(kind, rest.get(len..)?)?))?;
+            let position = self.words.base + (self.at * size_of::<u64>()) as u64;
+            self.at += len;
+            return Some(Record::Begin { tick, position, shape, values: rest.get(2..len)? });
+        }
+        let &third = rest.get(2)?;
+        if tag == CLOSE {
+            self.at += 3;
+            return Some(Record::Close { tick, position: third });
+        }
+        if second == EARLY {
+            self.at += 3;
+            let function = std::ptr::with_exposed_provenance::<()>(address(third));
+            // SAFETY: the third word of an early end is the address of a site's function; see `Local::end_elsewhere`.
+            let site = unsafe { std::mem::transmute::<*const (), fn() -> &'static Site>(function) };
+            return Some(Record::Early { tick, site });
+        }
+        let (&key_len, &kind) = (rest.get(3)?, rest.get(4)?);
+        let key = std::ptr::with_exposed_provenance::<u8>(address(third));
+        // SAFETY: the third and fourth words of a note are a static string's address and length; see `Writer::note`.
+        let key = unsafe { std::slice::from_raw_parts(key, address(key_len)) };
+        // SAFETY: as above, and it was a string.
+        let key = unsafe { std::str::from_utf8_unchecked(key) };
+        // SAFETY: the fifth word of a note is the exposed address of a static kind.
+        let kind: &'static Kind = unsafe { &*std::ptr::with_exposed_provenance(address(kind)) };
+        let words = rest.get(NOTE_WORDS..)?;
+        let words = words.get(..width(kind, words)?)?;
+        self.at += NOTE_WORDS + words.len();
+        Some(Record::Note { position: second - 1, note: Note { key, kind, words } })
+    }
+}
+
+/// A word that was made from a `usize` on this machine.
+#[allow(clippy::cast_possible_truncation)] // it was a usize
+fn address(word: u64) -> usize {
+    word as usize
+}
+
+/// How many words a value takes, or `None` where the words end early.
+#[inline]
+fn width(kind: &Kind, words: &[u64]) -> Option<usize> {
+    Some(match kind {
+        Kind::Text => 1 + address(*words.first()?).div_ceil(8),
+        Kind::Optional(inner) if *words.first()? != 0 => 1 + width(inner, words.get(1..)?)?,
+        _ => 1,
+    })
+}
+
+/// Reads a value and returns the words after it. The value is `None` where it says that it is left out.
+#[inline]
+pub(crate) fn value<'a>(kind: &Kind, words: &'a [u64]) -> Option<(Option<Decoded<'a>>, &'a [u64])> {
+    let (&word, rest) = words.split_first()?;
+    let value = match kind {
+        Kind::Bool => Decoded::Bool(word != 0),
+        Kind::Flag if word == 0 => return Some((None, rest)),
+        Kind::Flag => Decoded::Bool(true),
+        Kind::Signed => Decoded::Signed(i64::from_ne_bytes(word.to_ne_bytes())),
+        Kind::Unsigned => Decoded::Unsigned(word),
+        Kind::Float => Decoded::Float(f64::from_bits(word)),
+        Kind::Char => Decoded::Char(u32::try_from(word).ok().and_then(char::from_u32)?),
+        Kind::Variant(names) => Decoded::Text(names.get(address(word)).copied().unwrap_or_default()),
+        Kind::Text => {
+            let len = address(word);
+            let (text, rest) = rest.split_at_checked(len.div_ceil(8))?;
+            // SAFETY: any initialised memory may be read as bytes.
+            let bytes = unsafe { std::slice::from_raw_parts(text.as_ptr().cast::<u8>(), size_of_val(text)) };
+            // SAFETY: the first `len` bytes were copied from a string.
+            let text = unsafe { std::str::from_utf8_unchecked(bytes.get(..len)?) };
+            return Some((Some(Decoded::Text(text)), rest));
+        }
+        Kind::Optional(_) if word == 0 => return Some((None, rest)),
+        Kind::Optional(inner) => return value(inner, rest),
+    };
+    Some((Some(value), rest))
+}

@@ -1,0 +1,193 @@
+//! Makes whole scopes of a thread's records: finds the end of each begin, and says what became of those without one.
+
+use super::decode::{Note, Record, Words};
+use crate::site::Site;
+use crate::value::Shape;
+
+/// What became of a scope.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Fate {
+    /// It was still open when the session stopped or the thread ended.
+    pub(crate) unfinished: bool,
+    /// Its guard was never dropped; it is closed at the end of the scope around it.
+    pub(crate) leaked: bool,
+    /// It outlived a scope that began before it, and does not fit on the thread's line.
+    pub(crate) overlaps: bool,
+}
+
+impl Fate {
+    fn is_usual(self) -> bool {
+        self == Self::default()
+    }
+}
+
+/// A whole scope.
+#[derive(Debug)]
+pub(crate) struct Scope<'a> {
+    pub(crate) begin: u64,
+    pub(crate) end: u64,
+    pub(crate) shape: &'static Shape,
+    pub(crate) values: &'a [u64],
+    pub(crate) fate: Fate,
+    pub(crate) notes: &'a [(usize, Note<'a>)],
+}
+
+/// A scope that was open before the session, and its end.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Early {
+    pub(crate) end: u64,
+    pub(crate) site: fn() -> &'static Site,
+}
+
+/// The scopes of one thread, ready to be walked in the order of their begins.
+#[derive(Debug)]
+pub(crate) struct Scopes<'a> {
+    chunks: &'a [Words<'a>],
+    /// End tick of the n-th begin.
+    ends: Vec<u64>,
+    /// By index of the begin, ascending: the scopes whose fate is not the usual one.
+    fates: Vec<(usize, Fate)>,
+    /// By index of the begin, ascending.
+    notes: Vec<(usize, Note<'a>)>,
+    /// Scopes from before the session, in the order of their ends.
+    pub(crate) early: Vec<Early>,
+}
+
+struct Open {
+    index: usize,
+    position: u64,
+    /// End of the first scope around this one that ended before it, or 0.
+    outlived: u64,
+}
+
+impl<'a> Scopes<'a> {
+    /// Reads all records. Scopes without an end get `last`, the tick at which the session or the thread ended.
+    pub(crate) fn resolve(chunks: &'a [Words<'a>], last: u64) -> Self {
+        let mut scopes = Self { chunks, ends: Vec::new(), fates: Vec::new(), notes: Vec::new(), early: Vec::new() };
+        let mut open: Vec<Open> = Vec::new();
+        for record in chunks.iter().flat_map(|chunk| chunk.records()) {
+            match record {
+                Record::Begin { position, .. } => {
+                    open.push(Open { index: scopes.ends.len(), position, outlived: 0 });
+                    scopes.ends.push(last);
+                }
+                Record::End { tick } => {
+                    if let Some(scope) = open.pop() {
+                        scopes.close(&scope, tick);
+                    }
+                }
+                Record::Close { tick, position } => {
+                    // Begins stand in the order of their positions, and so do the open ones.
+                    let at = open.partition_point(|scope| scope.position < position);
+                    if open.get(at).is_some_and(|scope| scope.position == position) {
+                        let scope = open.remove(at);
+                        scopes.close(&scope, tick);
+                        outlive(&mut open[at..], tick);
+                    }
+                }
+                Record::Early { tick, site } => {
+                    scopes.early.push(Early { end: tick, site });
+                    outlive(&mut open, tick);
+                }
+                Record::Note { position, note } => {
+                    let at = open.partition_point(|scope| scope.position < position);
+                    if let Some(scope) = open.get(at).filter(|scope| scope.position == position) {
+                        scopes.notes.push((scope.index, note));
+                    }
+                }
+            }
+        }
+        for scope in open {
+            let leaked = scope.outlived != 0;
+            if leaked {
+                scopes.ends[scope.index] = scope.outlived;
+            }
+            scopes.fates.push((scope.index, Fate { unfinished: !leaked, leaked, overlaps: false }));
+        }
+        scopes.fates.sort_unstable_by_key(|(index, _)| *index);
+        scopes.notes.sort_by_key(|(index, _)| *index);
+        scopes
+    }
+
+    fn close(&mut self, scope: &Open, tick: u64) {
+        self.ends[scope.index] = tick;
+        let fate = Fate { overlaps: scope.outlived != 0, ..Fate::default() };
+        if !fate.is_usual() {
+            self.fates.push((scope.index, fate));
+        }
+    }
+
+    /// How many scopes there are, without the early ones.
+    pub(crate) fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Calls `each` for every scope, in the order of their begins.
+    #[inline]
+    pub(crate) fn for_each(&self, mut each: impl FnMut(Scope<'_>)) {
+        let mut ends = self.ends.iter().copied().enumerate();
+        let mut fates = self.fates.as_slice();
+        let mut notes = self.notes.as_slice();
+        for record in self.chunks.iter().flat_map(|chunk| chunk.records()) {
+            let Record::Begin { tick, shape, values, .. } = record else { continue };
+            let Some((index, end)) = ends.next() else { return };
+            let mut fate = Fate::default();
+            if let Some((_, rest)) = fates.split_first().filter(|(first, _)| first.0 == index) {
+                fate = fates[0].1;
+                fates = rest;
+            }
+            let mut mine: &[(usize, Note<'_>)] = &[];
+            if notes.first().is_some_and(|first| first.0 == index) {
+                let count = notes.partition_point(|note| note.0 == index);
+                (mine, notes) = notes.split_at(count);
+            }
+            each(Scope { begin: tick, end, shape, values, fate, notes: mine });
+        }
+    }
+}
+
+/// Notes that a scope around the open ones has ended.
+fn outlive(open: &mut [Open], tick: u64) {
+    for scope in open {
+        if scope.outlived == 0 {
+            scope.outlived = tick;
+        }
+    }
+}
+
+/// Splits intervals that may overlap over as few lanes as the order of their begins allows: in a lane, intervals nest
+/// or follow each other. `intervals` are (begin, end) by ascending begin; the result is the lane of each.
+pub(crate) fn lanes(intervals: &[(u64, u64)]) -> Vec<usize> {
+    let mut lanes: Vec<Vec<u64>> = Vec::new();
+    intervals
+        .iter()
+        .map(|&(begin, end)| {
+            let fits = |lane: &mut Vec<u64>| {
+                while lane.last().is_some_and(|&last| last <= begin) {
+                    lane.pop();
+                }
+                lane.last().is_none_or(|&last| end <= last)
+            };
+            let lane = lanes.iter_mut().position(fits).unwrap_or_else(|| {
+                lanes.push(Vec::new());
+                lanes.len() - 1
+            });
+            lanes[lane].push(end);
+            lane
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lanes_hold_what_nests() {
+        let nested = [(0, 10), (1, 5), (5, 9), (20, 30)];
+        assert_eq!(lanes(&nested), [0, 0, 0, 0]);
+        let crossing = [(0, 10), (5, 15), (12, 20), (16, 18)];
+        assert_eq!(lanes(&crossing), [0, 1, 0, 0]);
+        assert_eq!(lanes(&[]), [0; 0]);
+    }
+}

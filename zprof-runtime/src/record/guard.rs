@@ -1,0 +1,140 @@
+//! Guards: the open scopes that a program holds.
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use super::registry::Word;
+use super::ring::{Mark, NOWHERE, NOWHERE_FROM};
+use super::thread::{LOCAL, SHARED};
+use crate::ENABLED;
+use crate::site::{Callsite, Level, NO_FILTER, Site};
+use crate::value::{Args, ShapeOf, Value};
+
+/// Why a guard must stay on its thread, in words that rustc prints.
+#[allow(non_camel_case_types, dead_code)] // never made, only named
+trait a_scope_must_not_be_held_across_an_await_or_sent_to_another_thread {}
+
+/// An open scope; it ends when this is dropped.
+#[must_use = "the scope ends when its guard is dropped"]
+pub struct Guard {
+    mark: Mark,
+    site: fn() -> &'static Site,
+    _stays: PhantomData<*const dyn a_scope_must_not_be_held_across_an_await_or_sent_to_another_thread>,
+}
+
+/// Position of a guard that was made when nothing listened: its end may still be of use.
+const INERT: u64 = NOWHERE_FROM;
+/// Position of a guard that never writes.
+const SILENT: u64 = NOWHERE_FROM + 1;
+
+/// The state word that all scopes read.
+#[inline(always)]
+#[must_use]
+pub fn word() -> Word {
+    SHARED.word()
+}
+
+/// Whether anything listens to site `S`.
+#[inline(always)]
+#[must_use]
+pub fn hears<S: Callsite>(word: Word) -> bool {
+    ENABLED && !word.is_off() && is_heard(word, S::LEVEL, S::FILTER)
+}
+
+/// Whether the session takes scopes of this level and filter.
+#[inline(always)]
+pub(crate) fn is_heard(word: Word, level: Level, filter: u64) -> bool {
+    word.level() >= level as u64 && (word.0 & Word::FILTERED == 0 || SHARED.passes(filter & NO_FILTER))
+}
+
+/// Opens a scope that [`hears`] has said yes to.
+#[inline(always)]
+pub fn open<S: Callsite, A: Args>(word: Word, args: A) -> Guard {
+    let raws = args.raws();
+    let shape = ShapeOf::<S, A::Raws>::SHAPE;
+    match LOCAL.with(|local| local.begin(word, shape, raws)) {
+        Some(mark) => Guard::new(mark, S::site),
+        None => Guard::without_begin(SILENT, S::site),
+    }
+}
+
+/// A guard for a site that nothing listens to now.
+#[inline(always)]
+pub fn inert<S: Callsite>(word: Word) -> Guard {
+    Guard::without_begin(if word.is_off() { INERT } else { SILENT }, S::site)
+}
+
+impl Guard {
+    #[inline(always)]
+    fn new(mark: Mark, site: fn() -> &'static Site) -> Self {
+        Self { mark, site, _stays: PhantomData }
+    }
+
+    #[inline(always)]
+    fn without_begin(position: u64, site: fn() -> &'static Site) -> Self {
+        Self::new(Mark { position, outer: NOWHERE, tick: 0 }, site)
+    }
+
+    /// Adds metadata while the scope is open.
+    fn record<V: Value + ?Sized>(&self, key: &'static str, value: &V) {
+        let word = word();
+        if ENABLED && !word.is_off() && self.mark.position < NOWHERE_FROM {
+            LOCAL.with(|local| local.note(word, self.mark, key, value.raw()));
+        }
+    }
+}
+
+impl Drop for Guard {
+    #[inline(always)]
+    fn drop(&mut self) {
+        if !ENABLED {
+            return;
+        }
+        let word = word();
+        if word.is_off() || self.mark.position == SILENT {
+            return;
+        }
+        LOCAL.with(|local| {
+            let writer = &local.writer;
+            if writer.top() == self.mark.position && writer.epoch() == word.epoch() {
+                writer.end_top(self.mark, word.now());
+            } else {
+                local.end_elsewhere(word, self.mark, self.site);
+            }
+        });
+    }
+}
+
+impl fmt::Debug for Guard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Guard").field("name", &(self.site)().name).finish_non_exhaustive()
+    }
+}
+
+/// A scope held as a value: ended early, or given metadata that is known only later.
+///
+/// Made by `zprof::span!`. It ends when it is dropped or by [`end`](Span::end), and stays on its thread.
+#[derive(Debug)]
+#[must_use = "the span ends when it is dropped"]
+pub struct Span(Guard);
+
+impl Span {
+    #[doc(hidden)]
+    #[inline(always)]
+    pub fn __new(guard: Guard) -> Self {
+        Self(guard)
+    }
+
+    /// Adds the metadata `key = value` to the open span. Where nothing listens, or where no memory is left, this does
+    /// nothing; the profile counts what found no memory.
+    #[inline]
+    pub fn record<V: Value>(&mut self, key: &'static str, value: V) {
+        self.0.record(key, &value);
+    }
+
+    /// Ends the span now.
+    #[inline]
+    pub fn end(self) {
+        drop(self);
+    }
+}

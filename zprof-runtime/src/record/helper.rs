@@ -1,0 +1,89 @@
+//! The thread `zprof-helper`, alive from start to stop of a session: it keeps faulted-in chunks ready and takes clock
+//! anchors.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle, Thread};
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+
+use super::thread::SHARED;
+use crate::clock::{Anchor, Source};
+
+/// The helper to wake, while there is one.
+static AWAKE: Mutex<Option<Thread>> = Mutex::new(None);
+
+/// Time between two anchors.
+const ANCHOR_EVERY: Duration = Duration::from_secs(1);
+
+/// A running helper.
+#[derive(Debug)]
+pub(crate) struct Helper {
+    thread: JoinHandle<Vec<Anchor>>,
+    stop: Arc<AtomicBool>,
+    process: u32,
+}
+
+impl Helper {
+    /// Starts the helper; it takes its first anchor after a second.
+    pub(crate) fn start(source: Source) -> io::Result<Self> {
+        let stop = Arc::new(AtomicBool::new(false));
+        let seen = Arc::clone(&stop);
+        let thread = thread::Builder::new().name("zprof-helper".to_owned()).spawn(move || run(source, &seen))?;
+        *AWAKE.lock() = Some(thread.thread().clone());
+        Ok(Self { thread, stop, process: std::process::id() })
+    }
+
+    /// Ends the helper and returns its anchors. In the child of a fork there is no helper, and no anchors.
+    pub(crate) fn stop(self) -> Vec<Anchor> {
+        *AWAKE.lock() = None;
+        if self.process != std::process::id() {
+            // The thread did not come along, and joining it would never end.
+            std::mem::forget(self.thread);
+            return Vec::new();
+        }
+        // Relaxed: the flag carries nothing, and the join orders the anchors.
+        self.stop.store(true, Ordering::Relaxed);
+        self.thread.thread().unpark();
+        self.thread.join().unwrap_or_default()
+    }
+}
+
+/// Asks the helper to refill the pool. Never waits.
+pub(crate) fn wake() {
+    if let Some(awake) = AWAKE.try_lock() {
+        if let Some(helper) = &*awake {
+            helper.unpark();
+        }
+    }
+}
+
+/// Takes the lock that a fork must not find taken.
+#[cfg(unix)]
+pub(crate) fn lock_for_fork() {
+    std::mem::forget(AWAKE.lock());
+}
+
+/// Gives it back, in parent or child.
+#[cfg(unix)]
+pub(crate) fn unlock_after_fork() {
+    // SAFETY: `lock_for_fork` took the lock and forgot its guard, on this thread or on the one it is a copy of.
+    unsafe { AWAKE.force_unlock() }
+}
+
+fn run(source: Source, stop: &AtomicBool) -> Vec<Anchor> {
+    let mut anchors = Vec::new();
+    let mut next = Instant::now() + ANCHOR_EVERY;
+    while !stop.load(Ordering::Relaxed) {
+        SHARED.pool.refill();
+        let now = Instant::now();
+        if now >= next {
+            anchors.push(Anchor::take(source));
+            next = now + ANCHOR_EVERY;
+        }
+        thread::park_timeout(next.saturating_duration_since(now));
+    }
+    anchors
+}

@@ -1,0 +1,73 @@
+//! What the system calls the calling thread.
+
+/// The kernel's id of the calling thread, unique among threads that live at the same time.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+#[allow(unsafe_code)] // no safe binding
+pub(crate) fn thread_id() -> u64 {
+    // SAFETY: gettid has no arguments and cannot fail.
+    let tid = unsafe { libc::syscall(libc::SYS_gettid) };
+    u64::try_from(tid).unwrap_or(0)
+}
+
+/// The kernel's id of the calling thread.
+#[cfg(target_os = "macos")]
+#[allow(unsafe_code)] // no safe binding
+pub(crate) fn thread_id() -> u64 {
+    let mut id = 0;
+    // SAFETY: 0 means the calling thread, and the pointer is to a live u64.
+    let status = unsafe { libc::pthread_threadid_np(0, &raw mut id) };
+    if status == 0 { id } else { 0 }
+}
+
+/// A number that no other thread of this process has; this system's own id needs a binding that is not built in.
+#[cfg(not(any(target_os = "linux", target_os = "android", target_os = "macos")))]
+pub(crate) fn thread_id() -> u64 {
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
+/// The name of the calling thread, or an empty one. The main thread is `main`.
+#[cfg(any(target_os = "linux", target_os = "macos"))]
+#[allow(unsafe_code)] // no safe binding
+pub(crate) fn thread_name() -> String {
+    if is_main() {
+        return "main".to_owned();
+    }
+    let mut buffer = [0_u8; 64];
+    // SAFETY: pthread_self has no arguments and cannot fail.
+    let this = unsafe { libc::pthread_self() };
+    // SAFETY: the buffer is live and as long as said.
+    let status = unsafe { libc::pthread_getname_np(this, buffer.as_mut_ptr().cast(), buffer.len()) };
+    if status != 0 {
+        return String::new();
+    }
+    let len = buffer.iter().position(|&byte| byte == 0).unwrap_or(buffer.len());
+    // Linux keeps 15 bytes; Rust knows the rest. Only then is it asked, since late in a thread's life asking panics.
+    const CUT: usize = 15;
+    if cfg!(target_os = "linux") && len == CUT {
+        if let Some(name) = std::thread::current().name() {
+            return name.to_owned();
+        }
+    }
+    String::from_utf8_lossy(&buffer[..len]).into_owned()
+}
+
+#[cfg(target_os = "linux")]
+fn is_main() -> bool {
+    thread_id() == u64::from(std::process::id())
+}
+
+#[cfg(target_os = "macos")]
+#[allow(unsafe_code)] // no safe binding
+fn is_main() -> bool {
+    // SAFETY: the function has no arguments and cannot fail.
+    unsafe { libc::pthread_main_np() == 1 }
+}
+
+/// The name of the calling thread, or an empty one.
+#[cfg(not(any(target_os = "linux", target_os = "macos")))]
+pub(crate) fn thread_name() -> String {
+    std::thread::current().name().map(str::to_owned).unwrap_or_default()
+}

@@ -1,0 +1,221 @@
+//! Chunks that no thread has: handed out to writers, kept faulted in, and counted against the memory limit.
+
+use super::primitive::{AtomicUsize, Mutex, Ordering};
+use super::ring::ChunkBox;
+
+/// Slots of a thread's first chunks: 4 KiB with the head.
+pub(crate) const SMALL: usize = ChunkBox::capacity_for(4 * 1024);
+/// Slots of its later chunks: 64 KiB with the head.
+pub(crate) const LARGE: usize = ChunkBox::capacity_for(64 * 1024);
+/// How many small chunks a thread fills before it gets large ones.
+const SMALL_CHUNKS: usize = 4;
+
+/// Small chunks that the helper keeps ready.
+const READY_SMALL: usize = 16;
+/// Large chunks that the helper keeps ready: at full speed one thread fills a chunk in some 50 µs, and faulting one in
+/// takes about half that, so this covers a helper that is late by a scheduling quantum.
+const READY_LARGE: usize = 64;
+
+/// Free chunks of the process, and how much memory all chunks may take.
+#[derive(Debug)]
+pub(crate) struct Pool {
+    free: Mutex<Free>,
+    /// Bytes of all chunks that exist, free or not. Changed by whoever allocates or frees one.
+    allocated: AtomicUsize,
+    /// What `allocated` may not pass. Written at session start.
+    limit: AtomicUsize,
+}
+
+#[derive(Debug)]
+struct Free {
+    small: Vec<ChunkBox>,
+    large: Vec<ChunkBox>,
+}
+
+impl Free {
+    fn list(&mut self, capacity: usize) -> Option<&mut Vec<ChunkBox>> {
+        match capacity {
+            SMALL => Some(&mut self.small),
+            LARGE => Some(&mut self.large),
+            _ => None,
+        }
+    }
+}
+
+impl Pool {
+    #[cfg(not(zprof_loom))]
+    pub(crate) const fn new() -> Self {
+        Self {
+            free: Mutex::new(Free { small: Vec::new(), large: Vec::new() }),
+            allocated: AtomicUsize::new(0),
+            limit: AtomicUsize::new(usize::MAX),
+        }
+    }
+
+    #[cfg(zprof_loom)]
+    pub(crate) fn new() -> Self {
+        Self {
+            free: Mutex::new(Free { small: Vec::new(), large: Vec::new() }),
+            allocated: AtomicUsize::new(0),
+            limit: AtomicUsize::new(usize::MAX),
+        }
+    }
+
+    /// Sets how many bytes all chunks of the process may take.
+    pub(crate) fn set_limit(&self, bytes: usize) {
+        self.limit.store(bytes, Ordering::Relaxed);
+    }
+
+    /// Bytes of all chunks, free or not.
+    #[cfg(test)]
+    pub(crate) fn allocated(&self) -> usize {
+        self.allocated.load(Ordering::Relaxed)
+    }
+
+    /// A chunk of at least `needed` slots for a thread that has filled `filled` chunks, or `None` at the limit.
+    pub(crate) fn take(&self, needed: usize, filled: usize) -> Option<ChunkBox> {
+        let usual = if filled < SMALL_CHUNKS { SMALL } else { LARGE };
+        for capacity in [usual, LARGE, SMALL] {
+            if needed <= capacity {
+                let free = self.free.lock().list(capacity).and_then(Vec::pop);
+                if let Some(chunk) = free.or_else(|| self.allocate(capacity)) {
+                    return Some(chunk);
+                }
+            }
+        }
+        if needed > LARGE {
+            // Twice what is needed, so that deep nesting doubles its chunks in place of asking at every scope.
+            return self.allocate(needed.saturating_mul(2)).or_else(|| self.allocate(needed));
+        }
+        None
+    }
+
+    fn allocate(&self, capacity: usize) -> Option<ChunkBox> {
+        let bytes = ChunkBox::bytes(capacity);
+        let limit = self.limit.load(Ordering::Relaxed);
+        let fits = |allocated: usize| allocated.checked_add(bytes).filter(|&sum| sum <= limit);
+        self.allocated.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits).ok()?;
+        let chunk = ChunkBox::new(capacity);
+        if chunk.is_none() {
+            self.allocated.fetch_sub(bytes, Ordering::Relaxed);
+        }
+        chunk
+    }
+
+    fn free(&self, chunk: ChunkBox) {
+        self.allocated.fetch_sub(ChunkBox::bytes(chunk.capacity()), Ordering::Relaxed);
+        drop(chunk);
+    }
+
+    /// Takes a chunk back. Its last writer must have left it.
+    pub(crate) fn give_back(&self, chunk: ChunkBox) {
+        let capacity = chunk.capacity();
+        if capacity == SMALL || capacity == LARGE {
+            let mut free = self.free.lock();
+            if let Some(list) = free.list(capacity) {
+                list.push(chunk);
+            }
+        } else {
+            self.free(chunk);
+        }
+    }
+
+    /// Frees free chunks until at most `keep` bytes of them are left.
+    pub(crate) fn trim(&self, keep: usize) {
+        let mut kept = 0;
+        let mut extra = Vec::new();
+        {
+            let mut free = self.free.lock();
+            let Free { small, large } = &mut *free;
+            for (list, capacity) in [(small, SMALL), (large, LARGE)] {
+                let bytes = ChunkBox::bytes(capacity);
+                let room = keep.saturating_sub(kept) / bytes;
+                extra.extend(list.drain(room.min(list.len())..));
+                kept += list.len() * bytes;
+            }
+        }
+        for chunk in extra {
+            self.free(chunk);
+        }
+    }
+
+    /// Fills the pool with faulted-in chunks up to `bytes`.
+    pub(crate) fn prefault(&self, bytes: usize) {
+        self.fill(READY_SMALL.min(bytes / ChunkBox::bytes(SMALL)), bytes / ChunkBox::bytes(LARGE));
+    }
+
+    /// Brings the pool back to what the helper keeps ready.
+    pub(crate) fn refill(&self) {
+        self.fill(READY_SMALL, READY_LARGE);
+    }
+
+    fn fill(&self, small: usize, large: usize) {
+        for (capacity, wanted) in [(SMALL, small), (LARGE, large)] {
+            loop {
+                let have = self.free.lock().list(capacity).map_or(wanted, |list| list.len());
+                if have >= wanted {
+                    break;
+                }
+                let Some(chunk) = self.allocate(capacity) else { return };
+                chunk.prefault();
+                self.give_back(chunk);
+            }
+        }
+    }
+
+    /// Takes the lock that a fork must not find taken.
+    #[cfg(all(unix, not(zprof_loom)))]
+    pub(crate) fn lock_for_fork(&self) {
+        std::mem::forget(self.free.lock());
+    }
+
+    /// Gives it back, in parent or child.
+    #[cfg(all(unix, not(zprof_loom)))]
+    pub(crate) fn unlock_after_fork(&self) {
+        // SAFETY: `lock_for_fork` took the lock and forgot its guard, on this thread or on the one it is a copy of.
+        unsafe { self.free.force_unlock() }
+    }
+
+    /// Whether the helper should refill.
+    pub(crate) fn is_low(&self) -> bool {
+        let free = self.free.lock();
+        free.large.len() < READY_LARGE / 2 || free.small.len() < READY_SMALL / 2
+    }
+}
+
+#[cfg(all(test, not(zprof_loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_limit_counts_free_and_used_chunks() {
+        let pool = Pool::new();
+        pool.set_limit(2 * ChunkBox::bytes(LARGE) + ChunkBox::bytes(SMALL));
+        let first = pool.take(1, 9).expect("fits");
+        let second = pool.take(1, 9).expect("fits");
+        assert_eq!((first.capacity(), second.capacity()), (LARGE, LARGE));
+        assert_eq!(pool.take(1, 9).expect("a small one is left").capacity(), SMALL);
+        assert!(pool.take(1, 9).is_none());
+        pool.give_back(first);
+        assert!(pool.take(LARGE + 1, 9).is_none(), "a free chunk still counts");
+        assert_eq!(pool.take(LARGE, 9).expect("the returned one").capacity(), LARGE);
+    }
+
+    #[test]
+    fn threads_begin_with_small_chunks() {
+        let pool = Pool::new();
+        let sizes: Vec<_> = (0..6).map(|filled| pool.take(1, filled).expect("no limit").capacity()).collect();
+        assert_eq!(sizes, [SMALL, SMALL, SMALL, SMALL, LARGE, LARGE]);
+        assert_eq!(pool.take(LARGE + 1, 0).expect("no limit").capacity(), 2 * (LARGE + 1));
+    }
+
+    #[test]
+    fn trim_frees_what_is_over() {
+        let pool = Pool::new();
+        pool.prefault(10 * ChunkBox::bytes(LARGE));
+        pool.trim(2 * ChunkBox::bytes(LARGE) + READY_SMALL * ChunkBox::bytes(SMALL));
+        assert_eq!(pool.allocated(), 2 * ChunkBox::bytes(LARGE) + READY_SMALL * ChunkBox::bytes(SMALL));
+        pool.trim(0);
+        assert_eq!(pool.allocated(), 0);
+    }
+}

@@ -1,0 +1,457 @@
+//! The event stream of one thread: chunks of words that one thread writes and the drain reads.
+//!
+//! A record is one to many words. The low two bits of its first word say what it is, the other 62 are a tick:
+//!
+//! | tag | record | words |
+//! |---|---|---|
+//! | [`BEGIN`] | a scope opens | tick, address of its [`Shape`], then its metadata as the shape says |
+//! | [`END`] | the innermost open scope of this chunk closes | tick |
+//! | [`CLOSE`] | a scope closes that is not innermost, or began elsewhere | tick, begin tick, position of its begin |
+//! | [`OTHER`] | told by its second word | see [`EARLY`] and [`NOTE`] |
+//!
+//! [`EARLY`]: tick, 0, address of the site's function: a scope ends that was open before the session started.
+//! [`NOTE`]: tick, position of a begin + 1, address of the key, its length, address of a [`Kind`], the value's words:
+//! metadata added to an open scope.
+//!
+//! The position of a record is its place in the thread's whole stream, in bytes of slots; it never repeats.
+
+use std::alloc::{Layout, alloc, dealloc};
+use std::cell::Cell;
+use std::ptr::NonNull;
+
+use super::primitive::{AtomicPtr, Ordering, RawSlot};
+use crate::value::{Kind, Raw, RawArgs, Shape};
+
+/// Tag of a begin record.
+pub(crate) const BEGIN: u64 = 0;
+/// Tag of a one-word end.
+pub(crate) const END: u64 = 1;
+/// Tag of an end that names its begin.
+pub(crate) const CLOSE: u64 = 2;
+/// Tag of the rest.
+pub(crate) const OTHER: u64 = 3;
+/// Second word of a record that ends a scope from before the session.
+pub(crate) const EARLY: u64 = 0;
+/// Words of the longest end; this much is kept free for every open scope.
+pub(crate) const END_WORDS: usize = 3;
+/// Words of a note before its value.
+pub(crate) const NOTE_WORDS: usize = 5;
+
+/// Position that no scope has: nothing is innermost.
+pub(crate) const NOWHERE: u64 = u64::MAX;
+/// Positions from here on are no positions, but what a guard without a begin keeps instead.
+pub(crate) const NOWHERE_FROM: u64 = u64::MAX - 7;
+
+/// First word of a record.
+#[inline(always)]
+pub(crate) const fn head(tick: u64, tag: u64) -> u64 {
+    tick << 2 | tag
+}
+
+/// One word of a chunk.
+#[derive(Debug)]
+#[repr(transparent)]
+pub struct Slot(RawSlot);
+
+impl Slot {
+    /// Writes a slot.
+    ///
+    /// # Safety
+    ///
+    /// `this` must point into a live chunk, and no other thread may touch the slot at the same time.
+    #[inline(always)]
+    pub(crate) unsafe fn write(this: *const Self, word: u64) {
+        // SAFETY: the caller says that the slot is live, and only this thread touches it.
+        unsafe { RawSlot::write(this.cast::<RawSlot>(), word) }
+    }
+
+    /// Reads a slot.
+    ///
+    /// # Safety
+    ///
+    /// `this` must point into a live chunk, at a slot that was written before and is not written at the same time.
+    #[cfg(zprof_loom)]
+    pub(crate) unsafe fn read(this: *const Self) -> u64 {
+        // SAFETY: the caller says that the slot is live, written, and not being written.
+        unsafe { RawSlot::read(this.cast::<RawSlot>()) }
+    }
+}
+
+/// Head of a block of slots. The slots follow it in the same allocation.
+#[repr(C, align(64))]
+pub(crate) struct Chunk {
+    /// The slot after the last whole record. Written by the owning thread only, after each record, with Release; the
+    /// drain's Acquire load makes the words before it visible.
+    committed: AtomicPtr<Slot>,
+    /// Position of the first slot. Written by the owner before the chunk joins its chain, never after.
+    base: Cell<u64>,
+    /// Slots in this chunk. Fixed at birth.
+    capacity: usize,
+}
+
+/// An owned chunk; whoever holds it is the only one who may hand it on or free it.
+#[derive(Debug)]
+pub(crate) struct ChunkBox(NonNull<Chunk>);
+
+// SAFETY: a chunk is plain memory; `committed` is atomic, and `base` is written by the owner alone before the chunk is
+// put into a chain, whose lock orders it before every reader.
+unsafe impl Send for ChunkBox {}
+
+impl ChunkBox {
+    /// Bytes of a chunk of `capacity` slots, head included.
+    pub(crate) const fn bytes(capacity: usize) -> usize {
+        size_of::<Chunk>() + capacity * size_of::<Slot>()
+    }
+
+    /// Slots of a chunk that takes `bytes` in all.
+    pub(crate) const fn capacity_for(bytes: usize) -> usize {
+        (bytes - size_of::<Chunk>()) / size_of::<Slot>()
+    }
+
+    fn layout(capacity: usize) -> Option<Layout> {
+        let slots = Layout::array::<Slot>(capacity).ok()?;
+        Layout::new::<Chunk>().extend(slots).ok().map(|(layout, _)| layout.pad_to_align())
+    }
+
+    /// Allocates a chunk, or `None` where there is no memory for it.
+    pub(crate) fn new(capacity: usize) -> Option<Self> {
+        let layout = Self::layout(capacity)?;
+        // SAFETY: the layout is not empty, since it holds a chunk's head.
+        let memory = unsafe { alloc(layout) };
+        let chunk = NonNull::new(memory.cast::<Chunk>())?;
+        let head = Chunk { committed: AtomicPtr::new(std::ptr::null_mut()), base: Cell::new(0), capacity };
+        // SAFETY: the memory was just allocated with room and alignment for a chunk.
+        unsafe { chunk.as_ptr().write(head) };
+        let this = Self(chunk);
+        RawSlot::init(this.slots().cast::<RawSlot>(), capacity);
+        Some(this)
+    }
+
+    /// Writes to each page, so that the thread that gets the chunk meets no page fault. Only for a chunk that no
+    /// thread has yet.
+    pub(crate) fn prefault(&self) {
+        const SLOTS_PER_PAGE: usize = 4096 / size_of::<u64>();
+        for index in (0..self.capacity()).step_by(SLOTS_PER_PAGE) {
+            // SAFETY: the index is below the capacity, so the address is inside the allocation.
+            let slot = unsafe { self.slots().add(index) };
+            // SAFETY: the slot is live, and this box is the only way to it.
+            unsafe { Slot::write(slot, 0) };
+        }
+    }
+
+    fn chunk(&self) -> &Chunk {
+        // SAFETY: `new` wrote a chunk there, and it lives until this box is dropped.
+        unsafe { self.0.as_ref() }
+    }
+
+    /// Slots in this chunk.
+    pub(crate) fn capacity(&self) -> usize {
+        self.chunk().capacity
+    }
+
+    /// Position of the first slot.
+    pub(crate) fn base(&self) -> u64 {
+        self.chunk().base.get()
+    }
+
+    fn slots(&self) -> *const Slot {
+        // SAFETY: the slots follow the head in the same allocation; a head is a multiple of its alignment, 64.
+        unsafe { self.0.as_ptr().add(1) }.cast::<Slot>()
+    }
+
+    /// How many words are published.
+    pub(crate) fn len(&self) -> usize {
+        // Acquire pairs with the Release in `Writer::publish`.
+        let end = self.chunk().committed.load(Ordering::Acquire);
+        if end.is_null() { 0 } else { (end.addr() - self.slots().addr()) / size_of::<Slot>() }
+    }
+
+    /// One published word.
+    ///
+    /// # Safety
+    ///
+    /// `index` must be below what [`ChunkBox::len`] has returned.
+    #[cfg(zprof_loom)]
+    pub(crate) unsafe fn word(&self, index: usize) -> u64 {
+        // SAFETY: the caller says that the index is below the published length, which is at most the capacity.
+        let slot = unsafe { self.slots().add(index) };
+        // SAFETY: published slots were written before the Release that `len` acquired, and are never written again
+        // while this box is out of the pool.
+        unsafe { Slot::read(slot) }
+    }
+}
+
+#[cfg(not(zprof_loom))]
+impl ChunkBox {
+    /// The first `len` words.
+    ///
+    /// # Safety
+    ///
+    /// `len` must be at most what [`ChunkBox::len`] has returned, and no writer may enter the chunk anew while the
+    /// slice lives.
+    pub(crate) unsafe fn words(&self, len: usize) -> &[u64] {
+        // SAFETY: published slots were written before the Release that `len` acquired; nobody writes them again, says
+        // the caller; and a slot is a transparent cell of a u64.
+        unsafe { std::slice::from_raw_parts(self.slots().cast::<u64>(), len) }
+    }
+}
+
+impl Drop for ChunkBox {
+    fn drop(&mut self) {
+        let capacity = self.capacity();
+        RawSlot::drop_all(self.slots().cast::<RawSlot>(), capacity);
+        if let Some(layout) = Self::layout(capacity) {
+            // SAFETY: nobody else has the chunk, and it has been live until here.
+            unsafe { std::ptr::drop_in_place(self.0.as_ptr()) };
+            // SAFETY: `new` allocated the memory with this same layout.
+            unsafe { dealloc(self.0.as_ptr().cast::<u8>(), layout) };
+        }
+    }
+}
+
+/// The writing end of a thread's stream. Lives in the thread; every field is the thread's own.
+///
+/// Invariant: `next..end` are slots of the current chunk that nobody reads, and there are at least
+/// `END_WORDS * open` of them. Every end therefore has room, whatever the memory limit says.
+pub(crate) struct Writer {
+    /// Next slot to write; null before the first chunk.
+    next: Cell<*const Slot>,
+    /// Just past the last slot of the chunk.
+    end: Cell<*const Slot>,
+    /// The current chunk; null before the first.
+    chunk: Cell<*const Chunk>,
+    /// What to add to the address of a slot of the current chunk to get its position, wrapping.
+    bias: Cell<u64>,
+    /// Position at which the present session begins; older marks belong to earlier sessions.
+    floor: Cell<u64>,
+    /// Position of the innermost open scope of this chunk, or [`NOWHERE`].
+    top: Cell<u64>,
+    /// Accepted begins without an end, leaked guards included.
+    open: Cell<usize>,
+    /// Session that the current chunk belongs to.
+    epoch: Cell<u32>,
+}
+
+/// A place for one record, with room for it and for the ends of all open scopes.
+#[derive(Clone, Copy)]
+pub(crate) struct Room(*const Slot);
+
+/// What a guard keeps of its begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Mark {
+    /// Where the begin stands in the thread's stream.
+    pub(crate) position: u64,
+    /// What was innermost before.
+    pub(crate) outer: u64,
+    /// When it began.
+    pub(crate) tick: u64,
+}
+
+impl Writer {
+    pub(crate) const fn new() -> Self {
+        Self {
+            next: Cell::new(std::ptr::null()),
+            end: Cell::new(std::ptr::null()),
+            chunk: Cell::new(std::ptr::null()),
+            bias: Cell::new(0),
+            floor: Cell::new(0),
+            top: Cell::new(NOWHERE),
+            open: Cell::new(0),
+            epoch: Cell::new(0),
+        }
+    }
+
+    /// Session that the stream belongs to.
+    #[inline(always)]
+    pub(crate) fn epoch(&self) -> u32 {
+        self.epoch.get()
+    }
+
+    /// Position of the innermost open scope of the current chunk.
+    #[inline(always)]
+    pub(crate) fn top(&self) -> u64 {
+        self.top.get()
+    }
+
+    /// Words that a chunk must have for a record of `words` and the ends that may follow it.
+    #[inline(always)]
+    pub(crate) fn needed(&self, words: usize) -> usize {
+        words + END_WORDS * (self.open.get() + 1)
+    }
+
+    /// A place for `words` in the current chunk.
+    #[inline(always)]
+    pub(crate) fn room(&self, words: usize) -> Option<Room> {
+        let left = (self.end.get().addr() - self.next.get().addr()) / size_of::<Slot>();
+        if left >= self.needed(words) { Some(Room(self.next.get())) } else { None }
+    }
+
+    /// Goes on in `chunk`. Scopes that are open keep their marks, and will end by position.
+    ///
+    /// # Safety
+    ///
+    /// The chunk must stay live, and no one else may write to it or reset it, until this writer has moved to another
+    /// chunk or [left](Writer::leave). It must have at least [`Writer::needed`]`(0)` slots.
+    pub(crate) unsafe fn enter(&self, chunk: &ChunkBox) {
+        let position = self.position();
+        let first = chunk.slots();
+        chunk.chunk().base.set(position);
+        // Relaxed: the chain's lock orders this before every reader.
+        chunk.chunk().committed.store(first.cast_mut(), Ordering::Relaxed);
+        self.bias.set(position.wrapping_sub(first.addr() as u64));
+        self.next.set(first);
+        // SAFETY: a chunk has `capacity` slots from its first on.
+        self.end.set(unsafe { first.add(chunk.capacity()) });
+        self.chunk.set(chunk.0.as_ptr());
+        self.top.set(NOWHERE);
+    }
+
+    /// Gives up the current chunk; the next record asks for another. Positions go on.
+    pub(crate) fn leave(&self) {
+        // With a null `next`, the bias alone is the position.
+        self.bias.set(self.position());
+        self.next.set(std::ptr::null());
+        self.end.set(std::ptr::null());
+        self.chunk.set(std::ptr::null());
+        self.top.set(NOWHERE);
+    }
+
+    /// Begins session `epoch` with nothing open.
+    pub(crate) fn roll(&self, epoch: u32) {
+        self.leave();
+        self.open.set(0);
+        self.floor.set(self.position());
+        self.epoch.set(epoch);
+    }
+
+    /// Whether a mark was made in the present session.
+    pub(crate) fn is_ours(&self, mark: Mark) -> bool {
+        mark.position >= self.floor.get() && mark.position < NOWHERE_FROM
+    }
+
+    /// Position of the next slot.
+    #[inline(always)]
+    fn position(&self) -> u64 {
+        (self.next.get().addr() as u64).wrapping_add(self.bias.get())
+    }
+
+    /// Makes all up to `next` visible to the drain.
+    #[inline(always)]
+    fn publish(&self, next: *const Slot) {
+        self.next.set(next);
+        // SAFETY: records are written only with room in a chunk, and `enter` keeps that chunk live until the writer
+        // leaves it.
+        let chunk = unsafe { &*self.chunk.get() };
+        // Release pairs with the Acquire in `ChunkBox::len`.
+        chunk.committed.store(next.cast_mut(), Ordering::Release);
+    }
+
+    /// Writes a begin. `now` is read last, so that the time of writing is not part of the scope.
+    ///
+    /// # Safety
+    ///
+    /// `room` must come from [`Writer::room`] of this writer for `2 + raws.words()` words, with nothing written since.
+    #[inline(always)]
+    pub(crate) unsafe fn begin<R: RawArgs>(
+        &self,
+        room: Room,
+        shape: &'static Shape,
+        raws: R,
+        now: impl FnOnce() -> u64,
+    ) -> Mark {
+        let at = room.0;
+        let position = self.position();
+        // SAFETY: there is room for two words and the metadata.
+        let second = unsafe { at.add(1) };
+        // SAFETY: as above.
+        let third = unsafe { at.add(2) };
+        // SAFETY: the slots belong to this writer until they are published.
+        let after = unsafe { raws.write(third) };
+        // SAFETY: as above.
+        unsafe { Slot::write(second, std::ptr::from_ref(shape).expose_provenance() as u64) };
+        let tick = now();
+        // SAFETY: as above.
+        unsafe { Slot::write(at, head(tick, BEGIN)) };
+        self.publish(after);
+        self.open.set(self.open.get() + 1);
+        Mark { position, outer: self.top.replace(position), tick }
+    }
+
+    /// Writes the end of the scope that is innermost: `mark.position` must equal [`Writer::top`].
+    #[inline(always)]
+    pub(crate) fn end_top(&self, mark: Mark, tick: u64) {
+        debug_assert_eq!(mark.position, self.top.get());
+        let at = self.next.get();
+        // SAFETY: the scope is open in this chunk, so `END_WORDS` slots are free for its end; see the type's invariant.
+        unsafe { Slot::write(at, head(tick, END)) };
+        // SAFETY: as above.
+        self.publish(unsafe { at.add(1) });
+        self.top.set(mark.outer);
+        self.open.set(self.open.get() - 1);
+    }
+
+    /// Writes the end of a scope of this session that is not innermost or began in an earlier chunk.
+    ///
+    /// # Safety
+    ///
+    /// The scope's begin must have been accepted by this writer in its present epoch, and must have no end yet.
+    pub(crate) unsafe fn end_by_position(&self, mark: Mark, tick: u64) {
+        // SAFETY: the scope is open, so `END_WORDS` slots are free for its end; see the type's invariant.
+        unsafe { self.three(head(tick, CLOSE), mark.tick, mark.position) };
+        self.open.set(self.open.get() - 1);
+    }
+
+    /// Writes the end of a scope that was open before the session.
+    ///
+    /// # Safety
+    ///
+    /// `room` must come from [`Writer::room`] of this writer for [`END_WORDS`] words, with nothing written since.
+    pub(crate) unsafe fn end_early(&self, _room: Room, site: usize, tick: u64) {
+        // SAFETY: there is room for three words.
+        unsafe { self.three(head(tick, OTHER), EARLY, site as u64) };
+    }
+
+    /// # Safety
+    ///
+    /// There must be three free slots.
+    unsafe fn three(&self, first: u64, second: u64, third: u64) {
+        let mut at = self.next.get();
+        for word in [first, second, third] {
+            // SAFETY: the caller says that three slots are free.
+            unsafe { Slot::write(at, word) };
+            // SAFETY: as above.
+            at = unsafe { at.add(1) };
+        }
+        self.publish(at);
+    }
+
+    /// Adds metadata to an open scope.
+    ///
+    /// # Safety
+    ///
+    /// `room` must come from [`Writer::room`] of this writer for `NOTE_WORDS + value.words()` words, with nothing
+    /// written since.
+    pub(crate) unsafe fn note<R: Raw>(&self, room: Room, mark: Mark, key: &'static str, value: R, tick: u64) {
+        struct KindOf<R>(R);
+        impl<R: Raw> KindOf<R> {
+            const KIND: &'static Kind = &R::KIND;
+        }
+        let words = [
+            head(tick, OTHER),
+            mark.position + 1,
+            key.as_ptr().expose_provenance() as u64,
+            key.len() as u64,
+            std::ptr::from_ref(KindOf::<R>::KIND).expose_provenance() as u64,
+        ];
+        let mut at = room.0;
+        for word in words {
+            // SAFETY: there is room for these words and the value.
+            unsafe { Slot::write(at, word) };
+            // SAFETY: as above.
+            at = unsafe { at.add(1) };
+        }
+        // SAFETY: as above.
+        let after = unsafe { value.write(at) };
+        self.publish(after);
+    }
+}

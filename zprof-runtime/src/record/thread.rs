@@ -1,0 +1,187 @@
+//! The recorder of the calling thread, and the one registry of the program.
+
+use std::cell::Cell;
+
+use super::primitive::Arc;
+use super::registry::{Log, Shared, Word};
+use super::ring::{Mark, NOTE_WORDS, Room, Writer};
+use crate::clock::Source;
+use crate::site::Site;
+use crate::value::{Raw, RawArgs, Shape};
+
+/// What all threads of the program share.
+pub(crate) static SHARED: Shared = Shared::new();
+
+/// The thread's part of the recorder. It has no destructor, so that reading it costs no check; [`Exit`] has it.
+pub(crate) struct Local {
+    pub(crate) writer: Writer,
+    stage: Cell<Stage>,
+    /// The thread is inside `make_room`: a scope of its allocator must not come in again.
+    busy: Cell<bool>,
+}
+
+#[derive(Clone, Copy)]
+enum Stage {
+    /// No scope yet.
+    New,
+    /// Registered. The pointer comes from `Arc::into_raw`, and `finish` gives it back.
+    Live(*const Log),
+    /// Thread-local storage is being torn down.
+    Gone,
+}
+
+thread_local! {
+    pub(crate) static LOCAL: Local =
+        const { Local { writer: Writer::new(), stage: Cell::new(Stage::New), busy: Cell::new(false) } };
+    static EXIT: Exit = const { Exit };
+}
+
+/// Runs when the thread ends.
+struct Exit;
+
+impl Drop for Exit {
+    fn drop(&mut self) {
+        LOCAL.with(Local::finish);
+    }
+}
+
+/// In the child of a fork: this is the only thread, under a new id.
+#[cfg(unix)]
+pub(crate) fn keep_only_this_thread() {
+    LOCAL.with(|local| {
+        let log = local.log();
+        SHARED.keep_only(log);
+        if let Some(log) = log {
+            log.set_tid(super::os::thread_id());
+        }
+    });
+}
+
+impl Word {
+    /// The present tick of the session's clock.
+    #[inline(always)]
+    pub(crate) fn now(self) -> u64 {
+        if self.counts() { Source::Counter.now() } else { system_now() }
+    }
+}
+
+#[cold]
+fn system_now() -> u64 {
+    Source::System.now()
+}
+
+impl Local {
+    /// Opens a scope: its begin's mark, or `None` where it is dropped and counted.
+    #[inline(always)]
+    pub(crate) fn begin<R: RawArgs>(&self, word: Word, shape: &'static Shape, raws: R) -> Option<Mark> {
+        let words = 2 + raws.words();
+        let mut room = None;
+        if self.writer.epoch() == word.epoch() {
+            room = self.writer.room(words);
+        }
+        if room.is_none() {
+            room = self.room_for_begin(word, words);
+        }
+        // SAFETY: the room is this writer's, for these words, and nothing was written since.
+        room.map(|room| unsafe { self.writer.begin(room, shape, raws, || word.now()) })
+    }
+
+    /// Room for a scope's begin when the fast path found none.
+    #[cold]
+    #[inline(never)]
+    fn room_for_begin(&self, word: Word, words: usize) -> Option<Room> {
+        let room = self.make_room(word, words);
+        if room.is_none() {
+            self.with_log(Log::count_lost);
+        }
+        room
+    }
+
+    fn make_room(&self, word: Word, words: usize) -> Option<Room> {
+        if self.busy.replace(true) {
+            return None;
+        }
+        if let Stage::New = self.stage.get() {
+            self.register();
+        }
+        let room = self.log().and_then(|log| log.make_room(&SHARED.pool, &self.writer, word, words));
+        if SHARED.pool.is_low() {
+            super::helper::wake();
+        }
+        self.busy.set(false);
+        room
+    }
+
+    fn log(&self) -> Option<&Log> {
+        match self.stage.get() {
+            // SAFETY: the pointer comes from `Arc::into_raw`, and the count it stands for is given up in `finish`
+            // only, which ends the stage first.
+            Stage::Live(log) => Some(unsafe { &*log }),
+            Stage::New | Stage::Gone => None,
+        }
+    }
+
+    fn with_log(&self, count: impl FnOnce(&Log)) {
+        match self.log() {
+            Some(log) => count(log),
+            None => SHARED.count_orphan(),
+        }
+    }
+
+    fn register(&self) {
+        // Asking for the guard arms its destructor. Late in a thread's life it may be gone already.
+        if EXIT.try_with(|_| ()).is_err() {
+            self.stage.set(Stage::Gone);
+            return;
+        }
+        let log = Arc::new(Log::new(super::os::thread_id(), super::os::thread_name()));
+        self.stage.set(Stage::Live(Arc::into_raw(Arc::clone(&log))));
+        SHARED.register(log);
+    }
+
+    /// The thread ends: what it has written stays, and it writes no more.
+    fn finish(&self) {
+        let stage = self.stage.replace(Stage::Gone);
+        self.writer.leave();
+        if let Stage::Live(log) = stage {
+            // SAFETY: `register` made the pointer with `Arc::into_raw`, and the stage has just been ended.
+            let log = unsafe { Arc::from_raw(log) };
+            log.end(SHARED.word().now());
+        }
+    }
+
+    /// Ends a scope that is not the innermost one of the current chunk: it began in another chunk, out of order, or
+    /// before the session.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn end_elsewhere(&self, word: Word, mark: Mark, site: fn() -> &'static Site) {
+        if matches!(self.stage.get(), Stage::Gone) {
+            return;
+        }
+        let tick = word.now();
+        if self.writer.epoch() == word.epoch() && self.writer.is_ours(mark) {
+            // SAFETY: marks of this session come from `begin` of this writer, and a guard ends once.
+            unsafe { self.writer.end_by_position(mark, tick) };
+        } else if super::is_heard(word, site().level, site().filter) {
+            let room = self.make_room(word, super::ring::END_WORDS);
+            match room {
+                // SAFETY: the room was just made for these words.
+                Some(room) => unsafe { self.writer.end_early(room, site as usize, tick) },
+                None => self.with_log(Log::count_lost),
+            }
+        }
+    }
+
+    /// Adds metadata to an open scope.
+    pub(crate) fn note<R: Raw>(&self, word: Word, mark: Mark, key: &'static str, value: R) {
+        if self.writer.epoch() != word.epoch() || !self.writer.is_ours(mark) {
+            return;
+        }
+        let words = NOTE_WORDS + value.words();
+        match self.writer.room(words).or_else(|| self.make_room(word, words)) {
+            // SAFETY: the room is for these words, and nothing was written since.
+            Some(room) => unsafe { self.writer.note(room, mark, key, value, word.now()) },
+            None => self.with_log(Log::count_lost_note),
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! The files of a run: where they are, what must go before new ones come, and how they appear whole or not at all.
+
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use super::options::{ProfilerOptions, SessionId};
+use crate::error::{Error, ErrorKind, Result};
+
+/// Paths of one run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct RunFiles {
+    folder: PathBuf,
+    host: String,
+}
+
+impl RunFiles {
+    /// Checks the names and makes the folder, so that a path that cannot work fails before anything is recorded.
+    pub(crate) fn prepare(options: &ProfilerOptions, start_ns: i64) -> Result<Self> {
+        let session = match &options.session_id {
+            SessionId::Named(name) => name.clone(),
+            SessionId::Unique => unique_name(start_ns, std::process::id()),
+        };
+        let host = options.override_hostname.clone().unwrap_or_else(|| "profiling".to_owned());
+        for (what, name) in [("session_id", &session), ("override_hostname", &host)] {
+            check_name(what, name)?;
+        }
+        if options.repository_path.as_os_str().is_empty() {
+            return Err(Error::new(
+                ErrorKind::InvalidInput,
+                "`repository_path` is empty; give the folder that shall hold `plugins/profile`",
+            ));
+        }
+        let folder = options.repository_path.join("plugins").join("profile").join(session);
+        fs::create_dir_all(&folder).map_err(|error| {
+            Error::io(
+                format!("failed to create the profile folder `{}`; check `repository_path`", folder.display()),
+                error,
+            )
+        })?;
+        let folder = std::path::absolute(&folder).unwrap_or(folder);
+        let files = Self { folder, host };
+        let probe = files.temporary("probe");
+        File::create(&probe).and_then(|_| fs::remove_file(&probe)).map_err(|error| {
+            Error::io(
+                format!("cannot write to the profile folder `{}`; check `repository_path`", files.folder.display()),
+                error,
+            )
+        })?;
+        Ok(files)
+    }
+
+    /// Where the XSpace goes.
+    pub(crate) fn protobuf(&self) -> PathBuf {
+        self.folder.join(format!("{}.xplane.pb", self.host))
+    }
+
+    /// Where the trace-viewer JSON goes.
+    pub(crate) fn json(&self) -> PathBuf {
+        self.folder.join(format!("{}.trace.json", self.host))
+    }
+
+    /// The name that the run has for its host.
+    pub(crate) fn host(&self) -> &str {
+        &self.host
+    }
+
+    fn temporary(&self, what: &str) -> PathBuf {
+        self.folder.join(format!(".{}.{what}.{}.tmp", self.host, std::process::id()))
+    }
+
+    /// Removes what was derived from an older profile of this run: its JSON, and XProf's caches.
+    pub(crate) fn remove_derived(&self) -> Result<()> {
+        let failed = |path: &Path, error| Error::io(format!("failed to remove the old `{}`", path.display()), error);
+        let entries = fs::read_dir(&self.folder).map_err(|error| failed(&self.folder, error))?;
+        for entry in entries {
+            let entry = entry.map_err(|error| failed(&self.folder, error))?;
+            let name = entry.file_name();
+            let Some(name) = name.to_str() else { continue };
+            if is_derived(name, &self.host) {
+                let path = entry.path();
+                match fs::remove_file(&path) {
+                    Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(&path, error)),
+                    _ => {}
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes the XSpace beside its place and moves it there.
+    pub(crate) fn write_protobuf(&self, pieces: &[Vec<u8>]) -> Result<()> {
+        let (path, temporary) = (self.protobuf(), self.temporary("xplane.pb"));
+        let written = File::create(&temporary).and_then(|file| {
+            let mut out = BufWriter::new(file);
+            pieces.iter().try_for_each(|piece| out.write_all(piece))?;
+            out.into_inner().map_err(io::IntoInnerError::into_error)?;
+            fs::rename(&temporary, &path)
+        });
+        written.map_err(|error| {
+            // What is left of it is of no use to anyone; the first error is the one to tell.
+            let _ = fs::remove_file(&temporary);
+            Error::io(format!("failed to write the profile `{}`", path.display()), error)
+        })
+    }
+}
+
+/// Refuses names that would leave the run's folder or that no file can have.
+fn check_name(what: &str, name: &str) -> Result<()> {
+    let reason = if name.is_empty() {
+        "is empty"
+    } else if name == "." || name == ".." || name.contains(['/', '\\']) {
+        "is a path; give a plain name"
+    } else if name.contains('\0') {
+        "holds a NUL"
+    } else if name.len() > 200 {
+        "is longer than 200 bytes"
+    } else {
+        return Ok(());
+    };
+    Err(Error::new(ErrorKind::InvalidInput, format!("`{what}` {reason}: {name:?}")))
+}
+
+/// Whether a file in the run's folder was made from this host's profile, by us or by XProf.
+fn is_derived(name: &str, host: &str) -> bool {
+    const OF_HOST: [&str; 5] = ["trace.json", "trace.json.gz", "SSTABLE", "metadata.SSTABLE", "trie.SSTABLE"];
+    const OF_RUN: [&str; 2] = ["cache_version.txt", ".cached_tools.json"];
+    const CACHES: [&str; 4] = [".op_stats_v2.pb", ".hlo_proto.pb", ".dcn_collective_stats.pb", ".smart_suggestion.pb"];
+    let of_host = name.strip_prefix(host).and_then(|rest| rest.strip_prefix('.'));
+    of_host.is_some_and(|rest| OF_HOST.contains(&rest))
+        || OF_RUN.contains(&name)
+        || CACHES.iter().any(|ending| name.ends_with(ending))
+}
+
+/// A run name from the session's start and the process: sorts by time, differs between runs.
+fn unique_name(start_ns: i64, process: u32) -> String {
+    let seconds = start_ns.div_euclid(1_000_000_000);
+    let (days, second) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
+    let (year, month, day) = civil(days);
+    let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
+    format!("{year:04}_{month:02}_{day:02}_{hour:02}_{minute:02}_{second:02}_{process}")
+}
+
+/// Gregorian year, month and day of a day counted from 1970-01-01. Years are counted from March, so that the leap day
+/// is a year's last.
+fn civil(days: i64) -> (i64, i64, i64) {
+    const DAYS_PER_ERA: i64 = 146_097;
+    let since_0000_03_01 = days + 719_468;
+    let era = since_0000_03_01.div_euclid(DAYS_PER_ERA);
+    let day_of_era = since_0000_03_01.rem_euclid(DAYS_PER_ERA);
+    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let march_month = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * march_month + 2) / 5 + 1;
+    let month = if march_month < 10 { march_month + 3 } else { march_month - 9 };
+    (year_of_era + era * 400 + i64::from(month <= 2), month, day)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_unique_name_is_the_utc_time_and_the_process() {
+        assert_eq!(unique_name(1_796_000_000_123_456_789, 42), "2026_11_30_00_53_20_42");
+        assert_eq!(unique_name(951_782_400_000_000_000, 7), "2000_02_29_00_00_00_7");
+        assert_eq!(unique_name(0, 1), "1970_01_01_00_00_00_1");
+    }
+
+    #[test]
+    fn only_what_was_derived_is_removed() {
+        for name in ["h.trace.json", "h.SSTABLE", "h.trie.SSTABLE", "ALL_HOSTS.op_stats_v2.pb", "m.hlo_proto.pb"] {
+            assert!(is_derived(name, "h"), "{name}");
+        }
+        for name in ["h.xplane.pb", "other.trace.json", "notes.txt", "h.trace.json.bak"] {
+            assert!(!is_derived(name, "h"), "{name}");
+        }
+    }
+
+    #[test]
+    fn names_that_leave_the_folder_are_refused() {
+        for name in ["", ".", "..", "a/b", "a\\b", "a\0b", &"x".repeat(201)] {
+            assert_eq!(check_name("session_id", name).expect_err(name).kind(), ErrorKind::InvalidInput);
+        }
+        check_name("session_id", "run 7 é").expect("a plain name");
+    }
+}

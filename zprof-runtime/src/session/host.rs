@@ -1,0 +1,257 @@
+//! Turns what the recorder brought into the plane `/host:CPU`.
+
+use std::collections::{HashMap, HashSet};
+
+use foldhash::fast::FixedState;
+
+use crate::clock::Cursor;
+use crate::record::Stream;
+use crate::record::decode::{Decoded, Words, value};
+use crate::record::drain::{Fate, Scope, Scopes, lanes};
+use crate::record::recording::{Recorded, recycle};
+use crate::site::Site;
+use crate::value::Shape;
+use crate::xspace::writer::{Event, EventKind, Line, Plane, StatNames, StatValue};
+
+/// Line ids from here on are ours: no system gives such thread ids.
+const FIRST_OWN_ID: u64 = 1 << 30;
+
+/// What was lost on one thread, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Loss {
+    pub(crate) thread: String,
+    pub(crate) tid: u64,
+    pub(crate) scopes: u64,
+    pub(crate) notes: u64,
+}
+
+/// The host plane, and what it leaves out.
+#[derive(Debug)]
+pub(crate) struct Host {
+    pub(crate) plane: Plane,
+    pub(crate) losses: Vec<Loss>,
+    /// Threads that recorded.
+    pub(crate) threads: usize,
+    /// Sites whose scopes were kept on an overlap line.
+    pub(crate) overlapping: Vec<&'static Site>,
+}
+
+/// Converts all streams, in the order of their threads, and gives each one's memory back before the next.
+pub(crate) fn convert(recorded: &mut Recorded) -> Host {
+    let streams = std::mem::take(&mut recorded.streams);
+    let mut converter = Converter {
+        recorded,
+        plane: Plane::new("/host:CPU"),
+        shapes: Shapes::default(),
+        seen: HashSet::default(),
+        next_id: FIRST_OWN_ID,
+        losses: Vec::new(),
+        overlapping: Vec::new(),
+    };
+    let threads = streams.len();
+    for stream in streams {
+        converter.thread(&stream);
+        recycle(stream);
+    }
+    let Converter { plane, losses, overlapping, .. } = converter;
+    Host { plane, losses, threads, overlapping }
+}
+
+struct Converter<'a> {
+    recorded: &'a Recorded,
+    plane: Plane,
+    shapes: Shapes,
+    seen: HashSet<u64, FixedState>,
+    next_id: u64,
+    losses: Vec<Loss>,
+    overlapping: Vec<&'static Site>,
+}
+
+impl Converter<'_> {
+    fn own_id(&mut self) -> u64 {
+        let id = self.next_id;
+        self.next_id += 1;
+        id
+    }
+
+    fn thread(&mut self, stream: &Stream) {
+        let tid = stream.log.tid();
+        let name = if stream.log.name.is_empty() { format!("thread {tid}") } else { stream.log.name.clone() };
+        if stream.lost != 0 || stream.lost_notes != 0 {
+            let (scopes, notes) = (stream.lost, stream.lost_notes);
+            self.losses.push(Loss { thread: name.clone(), tid, scopes, notes });
+        }
+        let words: Vec<Words<'_>> = stream.words().collect();
+        let last = if stream.ended == 0 { self.recorded.stop } else { stream.ended.min(self.recorded.stop) };
+        let scopes = Scopes::resolve(&words, last);
+        if scopes.len() == 0 && scopes.early.is_empty() {
+            return;
+        }
+        // The kernel gives the id of a dead thread to a new one within seconds.
+        let again = !self.seen.insert(tid);
+        let id = if again { self.own_id() } else { tid };
+        let tid_stat = again.then_some(tid);
+
+        let words_in_all: usize = words.iter().map(|words| words.len()).sum();
+        let mut line = Line::new(id, name.clone(), words_in_all * 4);
+        let mut cursor = self.recorded.timeline.cursor();
+        self.early(&scopes, &mut line, &mut cursor, tid_stat);
+        let mut overlaps = Vec::new();
+        scopes.for_each(|scope| {
+            if scope.fate.overlaps {
+                overlaps.push((scope.begin, scope.end));
+            } else {
+                self.scope(&scope, &mut line, &mut cursor, tid_stat);
+            }
+        });
+        self.plane.push(line);
+        if !overlaps.is_empty() {
+            self.overlap_lines(&scopes, &overlaps, &name, tid);
+        }
+    }
+
+    /// Scopes that were open when the session started: from its start to their end, the last to end around the others.
+    fn early(&mut self, scopes: &Scopes<'_>, line: &mut Line, cursor: &mut Cursor<'_>, tid: Option<u64>) {
+        for early in scopes.early.iter().rev() {
+            let site = (early.site)();
+            let kind = self.plane.event_kind(kind_of(site));
+            let end = cursor.ps(early.end);
+            let started_before = self.plane.names.id("started_before");
+            let mut event = line.event(kind, 0, end);
+            event.stat(started_before, StatValue::Int(1), &mut self.plane.names);
+            if let Some(tid) = tid {
+                let name = self.plane.names.id("tid");
+                event.stat(name, unsigned(tid), &mut self.plane.names);
+            }
+            event.end();
+        }
+    }
+
+    #[inline]
+    fn scope(&mut self, scope: &Scope<'_>, line: &mut Line, cursor: &mut Cursor<'_>, tid: Option<u64>) {
+        let begin = cursor.ps(scope.begin);
+        let end = cursor.ps(scope.end);
+        let known = self.shapes.get(scope.shape, &mut self.plane);
+        let names = &mut self.plane.names;
+        let mut event = line.event(known.kind, begin, end.saturating_sub(begin));
+        let mut words = scope.values;
+        for (kind, &key) in scope.shape.kinds.iter().zip(&known.keys) {
+            let Some((decoded, rest)) = value(kind, words) else { break };
+            words = rest;
+            if let Some(decoded) = decoded {
+                put(&mut event, key, decoded, names);
+            }
+        }
+        if scope.fate != Fate::default() || !scope.notes.is_empty() || tid.is_some() {
+            for (_, note) in scope.notes {
+                let key = names.id(note.key);
+                if let Some((Some(decoded), _)) = value(note.kind, note.words) {
+                    put(&mut event, key, decoded, names);
+                }
+            }
+            let marks = [("unfinished", scope.fate.unfinished), ("leaked", scope.fate.leaked)];
+            for (mark, _) in marks.into_iter().filter(|mark| mark.1) {
+                let key = names.id(mark);
+                event.stat(key, StatValue::Int(1), names);
+            }
+            if let Some(tid) = tid {
+                let key = names.id("tid");
+                event.stat(key, unsigned(tid), names);
+            }
+        }
+        event.end();
+    }
+
+    /// Lines for the scopes that cross others on the thread's own line.
+    fn overlap_lines(&mut self, scopes: &Scopes<'_>, intervals: &[(u64, u64)], name: &str, tid: u64) {
+        let lanes = lanes(intervals);
+        let mut cursor = self.recorded.timeline.cursor();
+        for lane in 0..=lanes.iter().copied().max().unwrap_or(0) {
+            let name = if lane == 0 { format!("{name} (overlap)") } else { format!("{name} (overlap {})", lane + 1) };
+            let mut line = Line::new(self.own_id(), name, 0);
+            let mut mine = lanes.iter();
+            scopes.for_each(|scope| {
+                if scope.fate.overlaps && mine.next() == Some(&lane) {
+                    let site = (scope.shape.site)();
+                    if !self.overlapping.iter().any(|known| std::ptr::eq(*known, site)) {
+                        self.overlapping.push(site);
+                    }
+                    self.scope(&scope, &mut line, &mut cursor, Some(tid));
+                }
+            });
+            self.plane.push(line);
+        }
+    }
+}
+
+#[inline]
+fn put(event: &mut Event<'_>, key: u64, value: Decoded<'_>, names: &mut StatNames) {
+    let mut utf8 = [0; 4];
+    let value = match value {
+        Decoded::Bool(value) => StatValue::Int(i64::from(value)),
+        Decoded::Signed(value) => StatValue::Int(value),
+        Decoded::Unsigned(value) => unsigned(value),
+        Decoded::Float(value) => StatValue::Double(value),
+        Decoded::Char(value) => StatValue::Text(value.encode_utf8(&mut utf8)),
+        Decoded::Text(value) => StatValue::Text(value),
+    };
+    event.stat(key, value, names);
+}
+
+/// An unsigned integer is an int64_value where it fits one.
+#[inline]
+fn unsigned(value: u64) -> StatValue<'static> {
+    i64::try_from(value).map_or(StatValue::Uint(value), StatValue::Int)
+}
+
+fn kind_of(site: &'static Site) -> EventKind<'static> {
+    EventKind { name: site.name, module_path: site.module_path, file: site.file, line: site.line }
+}
+
+/// The ids that a shape has in the plane.
+#[derive(Debug)]
+struct Known {
+    kind: u64,
+    keys: Vec<u64>,
+}
+
+/// Shapes met so far: a small table before a map, since a thread meets few shapes at a time.
+#[derive(Debug)]
+struct Shapes {
+    recent: [(usize, usize); RECENT],
+    ids: HashMap<usize, usize, FixedState>,
+    known: Vec<Known>,
+}
+
+const RECENT: usize = 64;
+
+impl Default for Shapes {
+    fn default() -> Self {
+        Self { recent: [(0, 0); RECENT], ids: HashMap::default(), known: Vec::new() }
+    }
+}
+
+impl Shapes {
+    #[inline]
+    fn get(&mut self, shape: &'static Shape, plane: &mut Plane) -> &Known {
+        let address = std::ptr::from_ref(shape).addr();
+        let slot = (address / align_of::<Shape>()) % RECENT;
+        if self.recent[slot].0 != address {
+            self.recent[slot] = (address, self.find(address, shape, plane));
+        }
+        &self.known[self.recent[slot].1]
+    }
+
+    #[cold]
+    fn find(&mut self, address: usize, shape: &'static Shape, plane: &mut Plane) -> usize {
+        if let Some(&index) = self.ids.get(&address) {
+            return index;
+        }
+        let site = (shape.site)();
+        let kind = plane.event_kind(kind_of(site));
+        let keys = site.keys.iter().map(|key| plane.names.id(key)).collect();
+        self.known.push(Known { kind, keys });
+        self.ids.insert(address, self.known.len() - 1);
+        self.known.len() - 1
+    }
+}

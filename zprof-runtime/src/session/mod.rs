@@ -1,0 +1,305 @@
+//! The session: start, stop, and the two files. The one place that joins clock, recorder, XSpace and export.
+
+mod files;
+mod host;
+mod options;
+mod platform;
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use self::files::RunFiles;
+use self::host::Loss;
+pub use self::options::{AdvancedValue, DeviceType, ProfilerOptions, SessionId};
+pub use self::platform::Platform;
+use crate::ENABLED;
+use crate::clock::realtime_ns;
+use crate::error::{Error, ErrorKind, Result};
+use crate::record::recording::{Recording, Settings, trim};
+use crate::xspace::writer::{HOSTNAMES, Plane, StatValue, WARNINGS, put_text};
+
+/// Whether this process has a session.
+static ACTIVE: AtomicBool = AtomicBool::new(false);
+
+/// The one place for a session that a process has; free again when this is dropped.
+#[derive(Debug)]
+struct Place;
+
+impl Place {
+    fn take() -> Result<Self> {
+        // Acquire pairs with the Release in `drop`: what the last session did has happened.
+        if ACTIVE.swap(true, Ordering::Acquire) {
+            return Err(Error::new(
+                ErrorKind::AlreadyActive,
+                "failed to start the profiler: another profiler of this process is running; stop it first",
+            ));
+        }
+        Ok(Self)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        // Release pairs with the Acquire in `take`.
+        ACTIVE.store(false, Ordering::Release);
+    }
+}
+
+/// Records a session and writes its profile.
+///
+/// A profiler can be started again after a stop. One that is dropped while it runs is stopped and writes its files;
+/// what fails then is logged.
+#[derive(Debug)]
+pub struct Profiler {
+    options: ProfilerOptions,
+    stage: Stage,
+}
+
+#[derive(Debug)]
+enum Stage {
+    Idle,
+    Running {
+        recording: Box<Recording>,
+        files: RunFiles,
+        _place: Place,
+    },
+    /// Stopped, but the files could not be written: another stop tries again.
+    Unwritten(Box<Unwritten>),
+}
+
+/// A session that is over.
+#[derive(Debug)]
+struct Unwritten {
+    files: RunFiles,
+    pieces: Vec<Vec<u8>>,
+    profile: Profile,
+}
+
+/// What a session has left.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Profile {
+    /// The XSpace, for XProf and all that reads its format: absolute.
+    pub protobuf_path: PathBuf,
+    /// The trace-viewer JSON, for Perfetto and `chrome://tracing`: absolute.
+    pub perfetto_path: PathBuf,
+    /// Scopes in the profile.
+    pub scopes: u64,
+    /// Threads that recorded any.
+    pub threads: usize,
+    /// Scopes that found no room and are not in the profile.
+    pub dropped_scopes: u64,
+    /// How long the session took.
+    pub duration: Duration,
+    /// What went wrong without ending the session; the same stands in the XSpace and went to the log.
+    pub warnings: Vec<String>,
+    /// How long each phase of the stop took, in order.
+    pub phases: Vec<(&'static str, Duration)>,
+}
+
+impl Profiler {
+    fn new(options: ProfilerOptions) -> Result<Self> {
+        let invalid = |message: String| Err(Error::new(ErrorKind::InvalidInput, message));
+        if options.host_tracer_level > u32::from(u8::MAX) {
+            return invalid(format!("`host_tracer_level` is {}; the highest is 255", options.host_tracer_level));
+        }
+        if options.max_buffer_bytes < MIN_BUFFER_BYTES {
+            let (given, least) = (options.max_buffer_bytes, MIN_BUFFER_BYTES);
+            return invalid(format!("`max_buffer_bytes` is {given}; the least that works is {least}"));
+        }
+        Ok(Self { options, stage: Stage::Idle })
+    }
+
+    /// The options it was made with.
+    #[must_use]
+    pub fn options(&self) -> &ProfilerOptions {
+        &self.options
+    }
+
+    /// Whether it is recording.
+    #[must_use]
+    pub fn is_running(&self) -> bool {
+        matches!(self.stage, Stage::Running { .. })
+    }
+
+    /// Starts to record.
+    ///
+    /// # Errors
+    ///
+    /// [`AlreadyActive`](ErrorKind::AlreadyActive) while any profiler of this process runs, this one included; the
+    /// running session is left as it is. [`WrongState`](ErrorKind::WrongState) while a stopped session waits to be
+    /// written. [`InvalidInput`](ErrorKind::InvalidInput) or [`Io`](ErrorKind::Io) where the run's folder cannot be
+    /// used.
+    pub fn start(&mut self) -> Result<()> {
+        if let Stage::Unwritten(unwritten) = &self.stage {
+            let path = unwritten.files.protobuf();
+            return Err(Error::new(
+                ErrorKind::WrongState,
+                format!(
+                    "failed to start the profiler: its last session is not written yet to `{}`; call stop",
+                    path.display()
+                ),
+            ));
+        }
+        if !ENABLED {
+            return Ok(());
+        }
+        let place = Place::take()?;
+        let files = RunFiles::prepare(&self.options, realtime_ns())?;
+        let settings = Settings {
+            level: u8::try_from(self.options.host_tracer_level).unwrap_or(u8::MAX),
+            filter: self.options.host_traceme_filter_mask.unwrap_or(u64::MAX),
+            max_bytes: self.options.max_buffer_bytes,
+            prefault_bytes: self.options.prefault_bytes,
+        };
+        let recording = Recording::start(settings)
+            .map_err(|error| Error::io("failed to start the profiler: no helper thread", error))?;
+        self.stage = Stage::Running { recording: Box::new(recording), files, _place: place };
+        Ok(())
+    }
+
+    /// Stops recording and writes the profile. `None` where nothing was started, or where zprof is built without
+    /// `enable`.
+    ///
+    /// # Errors
+    ///
+    /// [`Io`](ErrorKind::Io) where a file cannot be written. The session is kept then, and calling this again tries
+    /// again.
+    pub fn stop(&mut self) -> Result<Option<Profile>> {
+        let mut unwritten = match std::mem::replace(&mut self.stage, Stage::Idle) {
+            Stage::Idle => return Ok(None),
+            Stage::Unwritten(unwritten) => unwritten,
+            Stage::Running { recording, files, _place } => {
+                let unwritten = convert(*recording, files, &self.options);
+                trim(self.options.prefault_bytes);
+                Box::new(unwritten)
+            }
+        };
+        match unwritten.write() {
+            Ok(()) => Ok(Some(unwritten.profile)),
+            Err(error) => {
+                self.stage = Stage::Unwritten(unwritten);
+                Err(error)
+            }
+        }
+    }
+}
+
+impl Drop for Profiler {
+    fn drop(&mut self) {
+        if let Err(error) = self.stop() {
+            let cause = std::error::Error::source(&error).map(|cause| format!(": {cause}")).unwrap_or_default();
+            warn(&format!("{error}{cause}; the profile is lost"));
+        }
+        if !ACTIVE.load(Ordering::Relaxed) {
+            trim(0);
+        }
+    }
+}
+
+/// Room for the first chunks of a few threads.
+const MIN_BUFFER_BYTES: usize = 64 << 10;
+
+/// Stops the recording and makes the XSpace of it.
+fn convert(recording: Recording, files: RunFiles, options: &ProfilerOptions) -> Unwritten {
+    let started = Instant::now();
+    let mut recorded = recording.stop();
+    let stopped = Instant::now();
+    let mut host = host::convert(&mut recorded);
+    let timeline = &recorded.timeline;
+    let mut warnings = warnings(&host.losses, recorded.orphans, &timeline.steps_ns, options.max_buffer_bytes);
+    for site in &host.overlapping {
+        warnings.push(format!(
+            "scope `{}` ({}:{}) ended out of order or was held across an await; it is on a line of its own, `… (overlap)`",
+            site.name, site.file, site.line
+        ));
+    }
+    let (scopes, threads) = (host.plane.events(), host.threads);
+    let dropped_scopes = host.losses.iter().map(|loss| loss.scopes).sum::<u64>() + recorded.orphans;
+    host.plane.stat("process_id", StatValue::Int(i64::from(std::process::id())));
+
+    let mut environment = Plane::new("Task Environment");
+    environment.stat("profile_start_time", StatValue::Uint(u64::try_from(timeline.start_ns).unwrap_or(0)));
+    environment.stat("profile_stop_time", StatValue::Uint(u64::try_from(timeline.stop_ns()).unwrap_or(0)));
+    environment.stat("clock", StatValue::Text(recorded.source.name()));
+    environment.stat("clock_residual_ns", StatValue::Uint(timeline.residual_ns));
+    environment.stat("dropped_scopes", StatValue::Uint(dropped_scopes));
+
+    let mut pieces = host.plane.into_pieces();
+    pieces.extend(environment.into_pieces());
+    let mut tail = Vec::new();
+    for warning in &warnings {
+        put_text(&mut tail, WARNINGS, warning);
+    }
+    put_text(&mut tail, HOSTNAMES, files.host());
+    pieces.push(tail);
+    let profile = Profile {
+        protobuf_path: files.protobuf(),
+        perfetto_path: files.json(),
+        scopes,
+        threads,
+        dropped_scopes,
+        duration: Duration::from_nanos(timeline.end_ps / 1000),
+        warnings,
+        phases: vec![("stop", stopped - started), ("convert", stopped.elapsed())],
+    };
+    Unwritten { files, pieces, profile }
+}
+
+/// What the profile must say of itself.
+fn warnings(losses: &[Loss], orphans: u64, steps_ns: &[i64], limit: usize) -> Vec<String> {
+    let mut warnings = Vec::new();
+    for Loss { thread, tid, scopes, notes } in losses {
+        if *scopes != 0 {
+            warnings.push(format!(
+                "thread `{thread}` ({tid}) dropped {scopes} scopes: the recorder's memory limit of {limit} bytes was \
+                 reached; raise `max_buffer_bytes`"
+            ));
+        }
+        if *notes != 0 {
+            warnings.push(format!("thread `{thread}` ({tid}) dropped {notes} values added to open spans: the recorder's memory limit of {limit} bytes was reached"));
+        }
+    }
+    if orphans != 0 {
+        warnings.push(format!("{orphans} scopes were dropped: they came from destructors of threads that had ended"));
+    }
+    for step in steps_ns {
+        warnings.push(format!("the wall clock was set by {step} ns during the session; times go on from its start"));
+    }
+    warnings
+}
+
+impl Unwritten {
+    fn write(&mut self) -> Result<()> {
+        let started = Instant::now();
+        self.files.remove_derived()?;
+        self.files.write_protobuf(&self.pieces)?;
+        let written = Instant::now();
+        crate::export::export_json_file(&self.profile.protobuf_path, &self.profile.perfetto_path)?;
+        self.profile.phases.extend([("write XSpace", written - started), ("write JSON", written.elapsed())]);
+        self.pieces.clear();
+        self.report();
+        Ok(())
+    }
+
+    fn report(&self) {
+        let Profile { protobuf_path, scopes, threads, phases, warnings, .. } = &self.profile;
+        for warning in warnings {
+            warn(warning);
+        }
+        for (phase, took) in phases {
+            log::debug!("profile phase `{phase}` took {took:?}");
+        }
+        log::info!("wrote {scopes} scopes of {threads} threads to `{}`", protobuf_path.display());
+    }
+}
+
+/// Says a warning to the log, or to standard error where the program has no logger.
+fn warn(message: &str) {
+    if log::max_level() == log::LevelFilter::Off {
+        eprintln!("zprof: warning: {message}");
+    } else {
+        log::warn!("{message}");
+    }
+}

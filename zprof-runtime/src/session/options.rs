@@ -1,0 +1,169 @@
+//! What a session records and where it writes.
+
+use std::path::PathBuf;
+
+/// Options of a profiling session. Field names and defaults are those of ZML's profiler, which mirror TensorFlow's
+/// `ProfileOptions`; each field has a setter of its own name.
+///
+/// ```
+/// use zprof_runtime::ProfilerOptions;
+///
+/// let options = ProfilerOptions::default().repository_path("/tmp/profiles").session_id("run-7").host_tracer_level(2);
+/// assert_eq!(options.device_tracer_level, 3);
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ProfilerOptions {
+    /// Version of the options; plugins discard options of version 0.
+    pub version: u32,
+    /// Folder that holds `plugins/profile/<session_id>/`: the log directory that XProf is pointed at.
+    pub repository_path: PathBuf,
+    /// Name of the run's folder.
+    pub session_id: SessionId,
+    /// Which accelerator the plugin should profile.
+    pub device_type: DeviceType,
+    /// Keep `tf.data` operations (a plugin's option).
+    pub include_dataset_ops: bool,
+    /// Level up to which host scopes are recorded: 0 none, 1 critical, 2 info, 3 verbose.
+    pub host_tracer_level: u32,
+    /// Level of the plugin's device tracer: 0 off.
+    pub device_tracer_level: u32,
+    /// Level of the plugin's Python tracer: 0 off.
+    pub python_tracer_level: u32,
+    /// Whether the plugin puts HLO modules into the profile.
+    pub enable_hlo_proto: bool,
+    /// Unix time at which the plugin's session shall start, in ns.
+    pub start_timestamp_ns: Option<u64>,
+    /// How long the plugin's session shall last, in ms; until the stop if not given.
+    pub duration_ms: Option<u64>,
+    /// Filter mask: a scope with `filter = N` is recorded if bit N is set.
+    pub host_traceme_filter_mask: Option<u64>,
+    /// A plugin's own options.
+    pub advanced_configuration: Vec<(String, AdvancedValue)>,
+    /// Whether a plugin that cannot start is an error; else it is a warning, and the host is profiled alone.
+    pub raise_error_on_start_failure: bool,
+    /// Host part of the file names, `profiling` if not given. Several hosts that write one run need one each.
+    pub override_hostname: Option<String>,
+    /// What the recorder may allocate in the whole process, in bytes. Scopes beyond are dropped and counted.
+    pub max_buffer_bytes: usize,
+    /// How much of it is made ready at start, in bytes, so that the first scopes meet no page fault.
+    pub prefault_bytes: usize,
+}
+
+/// Name of a run's folder.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SessionId {
+    /// This name; a second run of the same name replaces the first.
+    Named(String),
+    /// A name of the session's UTC start time and the process id, such as `2026_11_29_16_22_52_4711`.
+    Unique,
+}
+
+impl<S: Into<String>> From<S> for SessionId {
+    fn from(name: S) -> Self {
+        Self::Named(name.into())
+    }
+}
+
+/// Kinds of accelerators, as `ProfileOptions.device_type` has them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum DeviceType {
+    /// Whatever the plugin drives.
+    #[default]
+    Unspecified,
+    /// The processor.
+    Cpu,
+    /// A graphics processor.
+    Gpu,
+    /// A tensor processing unit.
+    Tpu,
+    /// A device of a pluggable kind.
+    PluggableDevice,
+}
+
+/// A value of `ProfileOptions.advanced_configuration`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum AdvancedValue {
+    /// Text.
+    String(String),
+    /// A switch.
+    Bool(bool),
+    /// A number.
+    Int64(i64),
+}
+
+impl Default for ProfilerOptions {
+    fn default() -> Self {
+        Self {
+            version: 1,
+            repository_path: PathBuf::from("/tmp/xprof"),
+            session_id: SessionId::Named("profiling".to_owned()),
+            device_type: DeviceType::Unspecified,
+            include_dataset_ops: true,
+            host_tracer_level: 3,
+            device_tracer_level: 3,
+            python_tracer_level: 1,
+            enable_hlo_proto: true,
+            start_timestamp_ns: None,
+            duration_ms: None,
+            host_traceme_filter_mask: None,
+            advanced_configuration: Vec::new(),
+            raise_error_on_start_failure: false,
+            override_hostname: None,
+            max_buffer_bytes: 256 << 20,
+            prefault_bytes: 32 << 20,
+        }
+    }
+}
+
+macro_rules! setters {
+    ($($(#[$doc:meta])* $name:ident: $type:ty => $value:expr;)*) => {
+        /// Setters, each of which sets the field of its name.
+        impl ProfilerOptions {$(
+            $(#[$doc])*
+            #[must_use]
+            pub fn $name(mut self, $name: $type) -> Self {
+                self.$name = $value;
+                self
+            }
+        )*}
+    };
+}
+
+setters! {
+    /// Sets [`repository_path`](Self#structfield.repository_path).
+    repository_path: impl Into<PathBuf> => repository_path.into();
+    /// Sets [`session_id`](Self#structfield.session_id).
+    session_id: impl Into<SessionId> => session_id.into();
+    /// Sets [`device_type`](Self#structfield.device_type).
+    device_type: DeviceType => device_type;
+    /// Sets [`include_dataset_ops`](Self#structfield.include_dataset_ops).
+    include_dataset_ops: bool => include_dataset_ops;
+    /// Sets [`host_tracer_level`](Self#structfield.host_tracer_level).
+    host_tracer_level: u32 => host_tracer_level;
+    /// Sets [`device_tracer_level`](Self#structfield.device_tracer_level).
+    device_tracer_level: u32 => device_tracer_level;
+    /// Sets [`python_tracer_level`](Self#structfield.python_tracer_level).
+    python_tracer_level: u32 => python_tracer_level;
+    /// Sets [`enable_hlo_proto`](Self#structfield.enable_hlo_proto).
+    enable_hlo_proto: bool => enable_hlo_proto;
+    /// Sets [`start_timestamp_ns`](Self#structfield.start_timestamp_ns).
+    start_timestamp_ns: u64 => Some(start_timestamp_ns);
+    /// Sets [`duration_ms`](Self#structfield.duration_ms).
+    duration_ms: u64 => Some(duration_ms);
+    /// Sets [`host_traceme_filter_mask`](Self#structfield.host_traceme_filter_mask).
+    host_traceme_filter_mask: u64 => Some(host_traceme_filter_mask);
+    /// Sets [`advanced_configuration`](Self#structfield.advanced_configuration).
+    advanced_configuration: Vec<(String, AdvancedValue)> => advanced_configuration;
+    /// Sets [`raise_error_on_start_failure`](Self#structfield.raise_error_on_start_failure).
+    raise_error_on_start_failure: bool => raise_error_on_start_failure;
+    /// Sets [`override_hostname`](Self#structfield.override_hostname).
+    override_hostname: impl Into<String> => Some(override_hostname.into());
+    /// Sets [`max_buffer_bytes`](Self#structfield.max_buffer_bytes).
+    max_buffer_bytes: usize => max_buffer_bytes;
+    /// Sets [`prefault_bytes`](Self#structfield.prefault_bytes).
+    prefault_bytes: usize => prefault_bytes;
+}

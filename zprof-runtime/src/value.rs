@@ -1,0 +1,457 @@
+//! Metadata values: which types a scope may carry, and how they become words in a record.
+//!
+//! | kind | words |
+//! |---|---|
+//! | bool, integers, floats, char, enum variant | one: the value, two's complement or bit pattern |
+//! | string | length in bytes, then the bytes, zero-padded to a whole word |
+//! | optional | 0, or 1 followed by the value's words |
+
+use std::borrow::Cow;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use crate::record::ring::Slot;
+use crate::site::{Callsite, Site};
+
+/// A type that may stand as metadata of a scope: scalar or string-like.
+///
+/// Implemented for `bool`, integers to 64 bits, `f32`, `f64`, `char`, `str` and its owners (`String`, `Box<str>`,
+/// `Rc<str>`, `Arc<str>`, `Cow<str>`), references to these and `Option` of these (`None` is left out). Fieldless enums
+/// join with `#[derive(zprof::Value)]` and are recorded by the name of their variant.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be metadata of a scope",
+    label = "neither scalar nor string-like",
+    note = "allowed: bool, integers to 64 bits, f32, f64, char, str, String, Cow/Box/Rc/Arc<str>, references to these, Option of these, and fieldless enums with #[derive(zprof::Value)]"
+)]
+pub trait Value {
+    #[doc(hidden)]
+    type Raw<'a>: Raw
+    where
+        Self: 'a;
+
+    #[doc(hidden)]
+    fn raw(&self) -> Self::Raw<'_>;
+}
+
+/// What a value's words mean.
+#[derive(Clone, Copy, Debug)]
+pub enum Kind {
+    /// 0 or 1.
+    Bool,
+    /// 1, or 0 for "leave this key out".
+    Flag,
+    /// A signed integer.
+    Signed,
+    /// An unsigned integer.
+    Unsigned,
+    /// The bits of an `f64`.
+    Float,
+    /// A Unicode scalar value.
+    Char,
+    /// Length and bytes of UTF-8.
+    Text,
+    /// Index into the variants' names.
+    Variant(&'static [&'static str]),
+    /// A presence word before the value.
+    Optional(&'static Kind),
+}
+
+mod sealed {
+    pub trait Sealed {}
+}
+
+/// The recorded form of a value. Sealed: what it writes is what [`Kind`] makes a reader expect.
+pub trait Raw: Copy + sealed::Sealed {
+    /// Meaning of the words.
+    const KIND: Kind;
+    /// How many words [`Raw::write`] writes.
+    fn words(self) -> usize;
+    /// Writes the value and returns the slot after it.
+    ///
+    /// # Safety
+    ///
+    /// `at` must point at [`Raw::words`] slots that the caller alone may write.
+    unsafe fn write(self, at: *const Slot) -> *const Slot;
+}
+
+/// Writes one word.
+///
+/// # Safety
+///
+/// `at` must point at a slot that the caller alone may write, and the slot after it must be in the same chunk or just
+/// past its end.
+#[inline(always)]
+unsafe fn put(at: *const Slot, word: u64) -> *const Slot {
+    // SAFETY: the caller owns the slot.
+    unsafe { Slot::write(at, word) };
+    // SAFETY: the caller says that the next address is in the chunk or just past it.
+    unsafe { at.add(1) }
+}
+
+/// A value of one word.
+#[derive(Clone, Copy, Debug)]
+pub struct One<K>(u64, std::marker::PhantomData<K>);
+
+impl<K> One<K> {
+    fn new(word: u64) -> Self {
+        Self(word, std::marker::PhantomData)
+    }
+}
+
+macro_rules! one_word {
+    ($($marker:ident $kind:expr;)*) => {$(
+        #[doc(hidden)]
+        #[derive(Clone, Copy, Debug)]
+        pub struct $marker;
+        impl sealed::Sealed for One<$marker> {}
+        impl Raw for One<$marker> {
+            const KIND: Kind = $kind;
+            #[inline(always)]
+            fn words(self) -> usize {
+                1
+            }
+            #[inline(always)]
+            unsafe fn write(self, at: *const Slot) -> *const Slot {
+                // SAFETY: the caller gives the one slot that `words` asks for.
+                unsafe { put(at, self.0) }
+            }
+        }
+    )*};
+}
+
+one_word! {
+    BoolWord Kind::Bool;
+    FlagWord Kind::Flag;
+    SignedWord Kind::Signed;
+    UnsignedWord Kind::Unsigned;
+    FloatWord Kind::Float;
+    CharWord Kind::Char;
+}
+
+macro_rules! scalar {
+    ($($type:ty => $marker:ident, |$value:ident| $word:expr;)*) => {$(
+        impl Value for $type {
+            type Raw<'a> = One<$marker>;
+            #[inline(always)]
+            fn raw(&self) -> One<$marker> {
+                let $value = *self;
+                One::new($word)
+            }
+        }
+    )*};
+}
+
+// Widening keeps the value; a signed value goes out as its two's complement bits; usize has at most 64 bits.
+scalar! {
+    bool => BoolWord, |v| u64::from(v);
+    i8 => SignedWord, |v| i64::from(v).cast_unsigned_word();
+    i16 => SignedWord, |v| i64::from(v).cast_unsigned_word();
+    i32 => SignedWord, |v| i64::from(v).cast_unsigned_word();
+    i64 => SignedWord, |v| v.cast_unsigned_word();
+    isize => SignedWord, |v| (v as i64).cast_unsigned_word();
+    u8 => UnsignedWord, |v| u64::from(v);
+    u16 => UnsignedWord, |v| u64::from(v);
+    u32 => UnsignedWord, |v| u64::from(v);
+    u64 => UnsignedWord, |v| v;
+    usize => UnsignedWord, |v| v as u64;
+    f32 => FloatWord, |v| f64::from(v).to_bits();
+    f64 => FloatWord, |v| v.to_bits();
+    char => CharWord, |v| u64::from(u32::from(v));
+}
+
+/// `i64` bits as a word, under a name that 1.85 does not know for it.
+trait CastWord {
+    fn cast_unsigned_word(self) -> u64;
+}
+
+impl CastWord for i64 {
+    #[inline(always)]
+    fn cast_unsigned_word(self) -> u64 {
+        u64::from_ne_bytes(self.to_ne_bytes())
+    }
+}
+
+/// The root marker of a scope: `_r = 1`, or nothing.
+#[derive(Clone, Copy, Debug)]
+pub struct Root(pub bool);
+
+impl Value for Root {
+    type Raw<'a> = One<FlagWord>;
+    #[inline(always)]
+    fn raw(&self) -> One<FlagWord> {
+        One::new(u64::from(self.0))
+    }
+}
+
+/// Text of any length.
+#[derive(Clone, Copy, Debug)]
+pub struct Text<'a>(&'a str);
+
+impl sealed::Sealed for Text<'_> {}
+
+impl Raw for Text<'_> {
+    const KIND: Kind = Kind::Text;
+
+    #[inline(always)]
+    fn words(self) -> usize {
+        1 + self.0.len().div_ceil(8)
+    }
+
+    #[inline(always)]
+    unsafe fn write(self, at: *const Slot) -> *const Slot {
+        let bytes = self.0.as_bytes();
+        // SAFETY: the caller gives one slot for the length and one for every eight bytes begun.
+        let mut at = unsafe { put(at, bytes.len() as u64) };
+        let mut rest = bytes;
+        while let Some((word, tail)) = rest.split_first_chunk::<8>() {
+            // SAFETY: as above; a whole word of text is left.
+            at = unsafe { put(at, u64::from_ne_bytes(*word)) };
+            rest = tail;
+        }
+        if rest.is_empty() {
+            return at;
+        }
+        // SAFETY: as above; one to seven bytes are left, and they have the last slot.
+        unsafe { put(at, tail_word(rest).to_le()) }
+    }
+}
+
+/// One to seven bytes as a zero-padded word, without a call to `memcpy`: two overlapping reads cover each length.
+#[inline(always)]
+fn tail_word(bytes: &[u8]) -> u64 {
+    let shift = |bytes: usize| u32::try_from(bytes * 8).unwrap_or(0);
+    if let (Some(low), Some(high)) = (bytes.first_chunk::<4>(), bytes.last_chunk::<4>()) {
+        let high_at = shift(bytes.len() - 4);
+        return u64::from(u32::from_le_bytes(*low)) | u64::from(u32::from_le_bytes(*high)) << high_at;
+    }
+    if let (Some(low), Some(high)) = (bytes.first_chunk::<2>(), bytes.last_chunk::<2>()) {
+        let high_at = shift(bytes.len() - 2);
+        return u64::from(u16::from_le_bytes(*low)) | u64::from(u16::from_le_bytes(*high)) << high_at;
+    }
+    bytes.first().copied().map_or(0, u64::from)
+}
+
+macro_rules! text {
+    ($($type:ty),*) => {$(
+        impl Value for $type {
+            type Raw<'a> = Text<'a>;
+            #[inline(always)]
+            fn raw(&self) -> Text<'_> {
+                Text(self)
+            }
+        }
+    )*};
+}
+
+text!(str, String, Box<str>, Rc<str>, Arc<str>);
+
+impl Value for Cow<'_, str> {
+    type Raw<'a>
+        = Text<'a>
+    where
+        Self: 'a;
+    #[inline(always)]
+    fn raw(&self) -> Text<'_> {
+        Text(self)
+    }
+}
+
+impl<T: Value + ?Sized> Value for &T {
+    type Raw<'a>
+        = T::Raw<'a>
+    where
+        Self: 'a;
+    #[inline(always)]
+    fn raw(&self) -> Self::Raw<'_> {
+        (**self).raw()
+    }
+}
+
+impl<T: Value + ?Sized> Value for &mut T {
+    type Raw<'a>
+        = T::Raw<'a>
+    where
+        Self: 'a;
+    #[inline(always)]
+    fn raw(&self) -> Self::Raw<'_> {
+        (**self).raw()
+    }
+}
+
+impl<T: Value> Value for Option<T> {
+    type Raw<'a>
+        = Option<T::Raw<'a>>
+    where
+        Self: 'a;
+    #[inline(always)]
+    fn raw(&self) -> Self::Raw<'_> {
+        self.as_ref().map(T::raw)
+    }
+}
+
+impl<R: Raw> sealed::Sealed for Option<R> {}
+
+impl<R: Raw> Raw for Option<R> {
+    const KIND: Kind = Kind::Optional(&R::KIND);
+
+    #[inline(always)]
+    fn words(self) -> usize {
+        1 + self.map_or(0, Raw::words)
+    }
+
+    #[inline(always)]
+    unsafe fn write(self, at: *const Slot) -> *const Slot {
+        // SAFETY: the caller gives one slot for the presence word.
+        let at = unsafe { put(at, u64::from(self.is_some())) };
+        match self {
+            // SAFETY: the caller gives the value's slots after the presence word's.
+            Some(raw) => unsafe { raw.write(at) },
+            None => at,
+        }
+    }
+}
+
+/// The variants of a fieldless enum; `#[derive(zprof::Value)]` writes this.
+pub trait Variants {
+    /// Names, in the order of [`Variants::index`].
+    const NAMES: &'static [&'static str];
+    /// Place of this variant in [`Variants::NAMES`].
+    fn index(&self) -> usize;
+}
+
+/// A variant of the enum `E`.
+#[derive(Debug)]
+pub struct Variant<E>(u64, std::marker::PhantomData<fn() -> E>);
+
+impl<E: Variants> Variant<E> {
+    /// The recorded form of `value`.
+    #[inline(always)]
+    pub fn of(value: &E) -> Self {
+        Self(value.index() as u64, std::marker::PhantomData)
+    }
+}
+
+impl<E> Clone for Variant<E> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<E> Copy for Variant<E> {}
+
+impl<E: Variants> sealed::Sealed for Variant<E> {}
+
+impl<E: Variants> Raw for Variant<E> {
+    const KIND: Kind = Kind::Variant(E::NAMES);
+
+    #[inline(always)]
+    fn words(self) -> usize {
+        1
+    }
+
+    #[inline(always)]
+    unsafe fn write(self, at: *const Slot) -> *const Slot {
+        // SAFETY: the caller gives the one slot that `words` asks for.
+        unsafe { put(at, self.0) }
+    }
+}
+
+/// The metadata of one scope: a tuple of references to values, in the order of the site's keys.
+pub trait Args {
+    /// The recorded form of all values.
+    type Raws: RawArgs;
+    /// Reads each value once.
+    fn raws(self) -> Self::Raws;
+}
+
+/// The recorded form of a scope's metadata. Sealed, as [`Raw`] is.
+pub trait RawArgs: Copy + sealed::Sealed {
+    /// Meaning of each value's words, in order.
+    const KINDS: &'static [Kind];
+    /// How many words [`RawArgs::write`] writes.
+    fn words(self) -> usize;
+    /// Writes all values and returns the slot after them.
+    ///
+    /// # Safety
+    ///
+    /// `at` must point at [`RawArgs::words`] slots that the caller alone may write.
+    unsafe fn write(self, at: *const Slot) -> *const Slot;
+}
+
+macro_rules! tuples {
+    ($($raw:ident $value:ident $lifetime:lifetime $index:tt),*) => {
+        tuples!(@step [] $($raw $value $lifetime $index),*);
+    };
+    (@step [$($done:tt)*]) => { tuples!(@one $($done)*); };
+    (@step [$($done:tt)*] $raw:ident $value:ident $lifetime:lifetime $index:tt $(, $($rest:tt)*)?) => {
+        tuples!(@one $($done)*);
+        tuples!(@step [$($done)* $raw $value $lifetime $index] $($($rest)*)?);
+    };
+    (@one $($raw:ident $value:ident $lifetime:lifetime $index:tt)*) => {
+        impl<$($lifetime,)* $($value: Value + ?Sized),*> Args for ($(&$lifetime $value,)*) {
+            type Raws = ($($value::Raw<$lifetime>,)*);
+            #[inline(always)]
+            fn raws(self) -> Self::Raws {
+                ($(self.$index.raw(),)*)
+            }
+        }
+
+        impl<$($raw: Raw),*> sealed::Sealed for ($($raw,)*) {}
+
+        impl<$($raw: Raw),*> RawArgs for ($($raw,)*) {
+            const KINDS: &'static [Kind] = &[$($raw::KIND),*];
+            #[inline(always)]
+            fn words(self) -> usize {
+                0 $(+ self.$index.words())*
+            }
+            #[inline(always)]
+            #[allow(clippy::unused_unit)] // the empty tuple writes nothing
+            unsafe fn write(self, at: *const Slot) -> *const Slot {
+                $(
+                    // SAFETY: the caller gives the slots of all values; the ones before have used up theirs.
+                    let at = unsafe { self.$index.write(at) };
+                )*
+                at
+            }
+        }
+    };
+}
+
+tuples! {
+    R0 V0 'v0 0, R1 V1 'v1 1, R2 V2 'v2 2, R3 V3 'v3 3, R4 V4 'v4 4, R5 V5 'v5 5, R6 V6 'v6 6, R7 V7 'v7 7,
+    R8 V8 'v8 8, R9 V9 'v9 9, R10 V10 'v10 10, R11 V11 'v11 11, R12 V12 'v12 12, R13 V13 'v13 13, R14 V14 'v14 14,
+    R15 V15 'v15 15
+}
+
+/// A site with the types of its arguments: what a begin record points at. A generic function has one per instance.
+#[derive(Debug)]
+pub struct Shape {
+    /// Gives the site.
+    pub site: fn() -> &'static Site,
+    /// Meaning of the words after the shape, value by value.
+    pub kinds: &'static [Kind],
+}
+
+/// Names the shape of site `S` with metadata `R`.
+#[derive(Debug)]
+pub struct ShapeOf<S, R>(std::marker::PhantomData<fn() -> (S, R)>);
+
+impl<S: Callsite, R: RawArgs> ShapeOf<S, R> {
+    /// The shape, one constant per site and argument types.
+    pub const SHAPE: &'static Shape = &Shape { site: S::site, kinds: R::KINDS };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tail_word_holds_the_bytes_zero_padded() {
+        let text = b"abcdefg";
+        for len in 1..=7 {
+            let mut word = [0; 8];
+            word[..len].copy_from_slice(&text[..len]);
+            assert_eq!(tail_word(&text[..len]), u64::from_le_bytes(word), "{len} bytes");
+        }
+    }
+}

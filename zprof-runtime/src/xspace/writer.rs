@@ -1,0 +1,344 @@
+//! Writes a plane of host events as protobuf bytes, line by line, without a tree of messages in between.
+//!
+//! Fields written, in this order:
+//!
+//! | message | fields |
+//! |---|---|
+//! | XSpace | planes 1, warnings 3, hostnames 4 |
+//! | XPlane | name 2, lines 3, event_metadata 4, stat_metadata 5, stats 6 |
+//! | XLine | id 1, name 2, display_name 11, then events 4; timestamp_ns 3 is 0 and left out |
+//! | XEvent | metadata_id 1, offset_ps 2, duration_ps 3, stats 4 |
+//! | XStat | metadata_id 1, then double_value 2, uint64_value 3, int64_value 4, bytes_value 6 or ref_value 7 |
+
+use std::collections::HashMap;
+
+use foldhash::fast::FixedState;
+
+use super::wire::{BYTES, FIXED64, put_bytes, put_key, put_uint, put_varint};
+
+/// Key byte of `XEvent.stats` and `XLine.events`.
+const FIELD_4_BYTES: u8 = 4 << 3 | 2;
+
+/// What the metadata of an event says besides its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct EventKind<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) module_path: &'a str,
+    pub(crate) file: &'a str,
+    pub(crate) line: u32,
+}
+
+/// A stat's value.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum StatValue<'a> {
+    Int(i64),
+    Uint(u64),
+    Double(f64),
+    /// Interned in the plane's stat metadata.
+    Text(&'a str),
+    Bytes(&'a [u8]),
+}
+
+/// The names of stats and the texts of string values: one table, as XSpace has it.
+#[derive(Debug, Default)]
+pub(crate) struct StatNames {
+    ids: HashMap<Box<str>, u64, FixedState>,
+    encoded: Vec<u8>,
+}
+
+impl StatNames {
+    /// Id of a name or text, new or known. Ids begin at 1.
+    pub(crate) fn id(&mut self, name: &str) -> u64 {
+        if let Some(&id) = self.ids.get(name) {
+            return id;
+        }
+        let id = self.ids.len() as u64 + 1;
+        self.ids.insert(name.into(), id);
+        put_map_entry(&mut self.encoded, 5, id, |out| {
+            put_uint(out, 1, id);
+            if !name.is_empty() {
+                put_bytes(out, 2, name.as_bytes());
+            }
+        });
+        id
+    }
+}
+
+/// Appends `field = { key: id, value: { … } }`.
+fn put_map_entry(out: &mut Vec<u8>, field: u32, id: u64, value: impl FnOnce(&mut Vec<u8>)) {
+    put_message(out, field, |out| {
+        put_uint(out, 1, id);
+        put_message(out, 2, value);
+    });
+}
+
+/// Appends a sub-message whose length is known only after it is written.
+pub(crate) fn put_message(out: &mut Vec<u8>, field: u32, body: impl FnOnce(&mut Vec<u8>)) {
+    put_key(out, field, BYTES);
+    let start = out.len();
+    out.push(0);
+    body(out);
+    set_length(out, start);
+}
+
+/// Puts the length of what follows the placeholder byte at `start` in its place.
+#[inline]
+fn set_length(out: &mut Vec<u8>, start: usize) {
+    let len = out.len() - start - 1;
+    if len < 0x80 {
+        #[allow(clippy::cast_possible_truncation)] // below 0x80
+        let byte = len as u8;
+        out[start] = byte;
+        return;
+    }
+    let mut prefix = Vec::with_capacity(10);
+    put_varint(&mut prefix, len as u64);
+    out.splice(start..=start, prefix);
+}
+
+#[inline]
+fn put_stat(out: &mut Vec<u8>, field_byte: u8, name: u64, value: StatValue<'_>, names: &mut StatNames) {
+    out.push(field_byte);
+    let start = out.len();
+    out.push(0);
+    out.push(1 << 3);
+    put_varint(out, name);
+    match value {
+        StatValue::Int(value) => put_uint(out, 4, u64::from_ne_bytes(value.to_ne_bytes())),
+        StatValue::Uint(value) => put_uint(out, 3, value),
+        StatValue::Double(value) => {
+            put_key(out, 2, FIXED64);
+            out.extend_from_slice(&value.to_le_bytes());
+        }
+        StatValue::Text(text) => {
+            let id = names.id(text);
+            put_uint(out, 7, id);
+        }
+        StatValue::Bytes(bytes) => put_bytes(out, 6, bytes),
+    }
+    set_length(out, start);
+}
+
+/// One line of the plane, being written.
+#[derive(Debug)]
+pub(crate) struct Line {
+    name: String,
+    /// The fields before the events.
+    head: Vec<u8>,
+    events: Vec<u8>,
+    count: u64,
+    last: (u64, u64),
+    sorted: bool,
+}
+
+impl Line {
+    pub(crate) fn new(id: u64, name: String, bytes_hint: usize) -> Self {
+        let mut head = Vec::new();
+        put_uint(&mut head, 1, id);
+        if !name.is_empty() {
+            put_bytes(&mut head, 2, name.as_bytes());
+            put_bytes(&mut head, 11, name.as_bytes());
+        }
+        Self { name, head, events: Vec::with_capacity(bytes_hint), count: 0, last: (0, u64::MAX), sorted: true }
+    }
+
+    /// Begins an event; its stats follow.
+    #[inline]
+    pub(crate) fn event(&mut self, metadata_id: u64, offset_ps: u64, duration_ps: u64) -> Event<'_> {
+        self.count += 1;
+        self.sorted &= self.last.0 < offset_ps || (self.last.0 == offset_ps && self.last.1 >= duration_ps);
+        self.last = (offset_ps, duration_ps);
+        let out = &mut self.events;
+        out.push(FIELD_4_BYTES);
+        let start = out.len();
+        out.push(0);
+        out.push(1 << 3);
+        put_varint(out, metadata_id);
+        out.push(2 << 3);
+        put_varint(out, offset_ps);
+        if duration_ps != 0 {
+            out.push(3 << 3);
+            put_varint(out, duration_ps);
+        }
+        Event { out, start }
+    }
+
+    /// How many events it has.
+    pub(crate) fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Bytes it takes so far.
+    pub(crate) fn bytes(&self) -> usize {
+        self.head.len() + self.events.len()
+    }
+
+    /// Brings the events into the order of XSpace: by start, and of those that start together the longest first.
+    fn sort(&mut self) {
+        if self.sorted {
+            return;
+        }
+        let mut events: Vec<((u64, std::cmp::Reverse<u64>), std::ops::Range<usize>)> = Vec::new();
+        let mut at = 0;
+        while let Some((times, end)) = event_at(&self.events, at) {
+            events.push(((times.0, std::cmp::Reverse(times.1)), at..end));
+            at = end;
+        }
+        events.sort_by_key(|(times, _)| *times);
+        let mut sorted = Vec::with_capacity(self.events.len());
+        for (_, range) in events {
+            sorted.extend_from_slice(&self.events[range]);
+        }
+        self.events = sorted;
+        self.sorted = true;
+    }
+}
+
+/// Offset and duration of the event that begins at `at`, and where it ends: reads back what [`Line::event`] wrote.
+fn event_at(bytes: &[u8], at: usize) -> Option<((u64, u64), usize)> {
+    let mut rest = bytes.get(at + 1..)?;
+    let len = usize::try_from(take_varint(&mut rest)?).ok()?;
+    let end = bytes.len() - rest.len() + len;
+    let mut body = rest.get(..len)?;
+    body = body.get(1..)?;
+    take_varint(&mut body)?;
+    body = body.get(1..)?;
+    let offset = take_varint(&mut body)?;
+    let mut duration = 0;
+    if body.first() == Some(&(3 << 3)) {
+        body = &body[1..];
+        duration = take_varint(&mut body)?;
+    }
+    Some(((offset, duration), end))
+}
+
+fn take_varint(bytes: &mut &[u8]) -> Option<u64> {
+    let mut value = 0;
+    for shift in (0..64).step_by(7) {
+        let (&byte, rest) = bytes.split_first()?;
+        *bytes = rest;
+        value |= u64::from(byte & 0x7f) << shift;
+        if byte < 0x80 {
+            return Some(value);
+        }
+    }
+    None
+}
+
+/// An event being written; it is whole when this is dropped by [`Event::end`].
+#[derive(Debug)]
+pub(crate) struct Event<'a> {
+    out: &'a mut Vec<u8>,
+    start: usize,
+}
+
+impl Event<'_> {
+    /// Adds a stat by the id of its name.
+    #[inline]
+    pub(crate) fn stat(&mut self, name: u64, value: StatValue<'_>, names: &mut StatNames) {
+        put_stat(self.out, FIELD_4_BYTES, name, value, names);
+    }
+
+    /// Completes the event.
+    #[inline]
+    pub(crate) fn end(self) {
+        set_length(self.out, self.start);
+    }
+}
+
+/// A plane of host events.
+#[derive(Debug)]
+pub(crate) struct Plane {
+    name: String,
+    lines: Vec<Line>,
+    kinds: HashMap<(Box<str>, Box<str>, Box<str>, u32), u64, FixedState>,
+    event_metadata: Vec<u8>,
+    pub(crate) names: StatNames,
+    stats: Vec<u8>,
+}
+
+impl Plane {
+    pub(crate) fn new(name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            lines: Vec::new(),
+            kinds: HashMap::default(),
+            event_metadata: Vec::new(),
+            names: StatNames::default(),
+            stats: Vec::new(),
+        }
+    }
+
+    /// Id of a kind of event, new or known. Ids begin at 1. The source location becomes stats of the metadata:
+    /// `module_path`, and `source` as `file:line`.
+    pub(crate) fn event_kind(&mut self, kind: EventKind<'_>) -> u64 {
+        let key = (kind.name.into(), kind.module_path.into(), kind.file.into(), kind.line);
+        let next = self.kinds.len() as u64 + 1;
+        let id = *self.kinds.entry(key).or_insert(next);
+        if id == next {
+            let names = &mut self.names;
+            put_map_entry(&mut self.event_metadata, 4, id, |out| {
+                put_uint(out, 1, id);
+                if !kind.name.is_empty() {
+                    put_bytes(out, 2, kind.name.as_bytes());
+                }
+                let source = format!("{}:{}", kind.file, kind.line);
+                for (name, text) in [("module_path", kind.module_path), ("source", source.as_str())] {
+                    let name = names.id(name);
+                    put_stat(out, 5 << 3 | 2, name, StatValue::Text(text), names);
+                }
+            });
+        }
+        id
+    }
+
+    /// Adds a stat of the plane itself.
+    pub(crate) fn stat(&mut self, name: &str, value: StatValue<'_>) {
+        let name = self.names.id(name);
+        put_stat(&mut self.stats, 6 << 3 | 2, name, value, &mut self.names);
+    }
+
+    /// Adds a finished line.
+    pub(crate) fn push(&mut self, mut line: Line) {
+        line.sort();
+        line.events.shrink_to_fit();
+        self.lines.push(line);
+    }
+
+    /// Events on all lines.
+    pub(crate) fn events(&self) -> u64 {
+        self.lines.iter().map(Line::count).sum()
+    }
+
+    /// The plane as a field of an XSpace, in pieces to be written one after the other.
+    pub(crate) fn into_pieces(mut self) -> Vec<Vec<u8>> {
+        self.lines.sort_by(|a, b| a.name.cmp(&b.name));
+        let mut head = Vec::new();
+        put_bytes(&mut head, 2, self.name.as_bytes());
+        let mut pieces = vec![Vec::new(), head];
+        for line in self.lines {
+            let mut head = Vec::new();
+            put_key(&mut head, 3, BYTES);
+            put_varint(&mut head, line.bytes() as u64);
+            head.extend_from_slice(&line.head);
+            pieces.extend([head, line.events]);
+        }
+        pieces.extend([self.event_metadata, self.names.encoded, self.stats]);
+        let len: usize = pieces.iter().map(Vec::len).sum();
+        let mut prefix = Vec::new();
+        put_key(&mut prefix, 1, BYTES);
+        put_varint(&mut prefix, len as u64);
+        pieces[0] = prefix;
+        pieces
+    }
+}
+
+/// Appends a text field of an XSpace.
+pub(crate) fn put_text(out: &mut Vec<u8>, field: u32, text: &str) {
+    put_bytes(out, field, text.as_bytes());
+}
+
+/// `XSpace.warnings`.
+pub(crate) const WARNINGS: u32 = 3;
+/// `XSpace.hostnames`.
+pub(crate) const HOSTNAMES: u32 = 4;
