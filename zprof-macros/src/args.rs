@@ -171,8 +171,7 @@ impl Args {
             input.parse::<Token![,]>()?;
         } else {
             let next: TokenTree = input.fork().parse()?;
-            let message =
-                if input.peek(syn::token::Brace) { MISSING_COMMA_BLOCK } else { "missing `,` before this" };
+            let message = if input.peek(syn::token::Brace) { MISSING_COMMA_BLOCK } else { "missing `,` before this" };
             errors.at_span(open_span(&next), message);
         }
         Ok(true)
@@ -250,13 +249,7 @@ impl Args {
     }
 
     /// Reads the value of `key = …`, be it reserved or metadata.
-    fn read_assigned(
-        &mut self,
-        place: Place,
-        key: Ident,
-        input: ParseStream,
-        errors: &mut Errors,
-    ) -> syn::Result<()> {
+    fn read_assigned(&mut self, place: Place, key: Ident, input: ParseStream, errors: &mut Errors) -> syn::Result<()> {
         let word = key.to_string();
         let in_trace = place == Place::Trace;
         match word.as_str() {
@@ -307,10 +300,9 @@ impl Args {
                 ),
             },
             "root" => match literal(&value) {
-                Ok(lit) if !matches!(lit, Lit::Bool(_)) => errors.at(
-                    &value,
-                    "`root` takes a bool: `root = true` (`r#root = …` records a key called `root`)",
-                ),
+                Ok(lit) if !matches!(lit, Lit::Bool(_)) => {
+                    errors.at(&value, "`root` takes a bool: `root = true` (`r#root = …` records a key called `root`)")
+                }
                 _ => self.root.set(key.clone(), (key, value), errors),
             },
             "name" if in_trace => match literal(&value) {
@@ -388,10 +380,7 @@ impl Args {
                     self.fields.push(Field { key: key.unraw().to_string(), ident: key.clone(), value });
                 }
                 (_, syn::Member::Named(key)) => {
-                    errors.at(
-                        &value,
-                        format_args!("a value needs a key: `{} = {}`", key.unraw(), one_line(&value)),
-                    );
+                    errors.at(&value, format_args!("a value needs a key: `{} = {}`", key.unraw(), one_line(&value)));
                 }
                 (_, syn::Member::Unnamed(_)) => {
                     errors.at(&value, format_args!("a value needs a key: `key = {}`", one_line(&value)));
@@ -403,8 +392,7 @@ impl Args {
     }
 }
 
-const MISSING_COMMA_BLOCK: &str =
-    "missing `,` before the block: `scope!(\"name\", key = value, { … })`";
+const MISSING_COMMA_BLOCK: &str = "missing `,` before the block: `scope!(\"name\", key = value, { … })`";
 const NAME_NOT_A_STRING: &str = "a name is a string literal: `\"…\"`";
 const EXPECTED_FIELD_TRACE: &str = "expected `\"name\"`, `key = value`, `key` or `self.key`";
 
@@ -454,7 +442,8 @@ fn key_is_a_literal(literal: &Lit, input: ParseStream, errors: &mut Errors) -> s
         _ => (String::from("key"), false),
     };
     if sharp {
-        errors.at(literal, "a key cannot hold `#`, which ends the name in a label, and is an identifier: `key = value`");
+        errors
+            .at(literal, "a key cannot hold `#`, which ends the name in a label, and is an identifier: `key = value`");
     } else if syn::parse_str::<Ident>(&text).is_ok() {
         errors.at(literal, format_args!("a key is an identifier: `{text} = value`"));
     } else {
@@ -479,10 +468,9 @@ fn block_without_comma(place: Place, tokens: &TokenStream) -> Option<Span> {
     }
     let tokens: Vec<TokenTree> = tokens.clone().into_iter().collect();
     match tokens.as_slice() {
-        [.., before, TokenTree::Group(group)] if group.delimiter() == Delimiter::Brace => match before {
-            TokenTree::Ident(_) => Some(group.span_open()),
-            _ => None,
-        },
+        [.., TokenTree::Ident(_), TokenTree::Group(group)] if group.delimiter() == Delimiter::Brace => {
+            Some(group.span_open())
+        }
         _ => None,
     }
 }

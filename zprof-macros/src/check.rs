@@ -34,10 +34,7 @@ fn keys(args: &Args, errors: &mut Errors) {
     for field in args.fields.iter().filter(|field| field.key.starts_with('_')) {
         let trimmed = field.key.trim_start_matches('_');
         let better = if trimmed.is_empty() { "key" } else { trimmed };
-        errors.at(
-            &field.ident,
-            format_args!("keys that begin with `_` are reserved; rename it: `{better} = …`"),
-        );
+        errors.at(&field.ident, format_args!("keys that begin with `_` are reserved; rename it: `{better} = …`"));
     }
 }
 

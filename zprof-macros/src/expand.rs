@@ -6,9 +6,9 @@ use quote::{ToTokens, quote, quote_spanned};
 use syn::{Expr, Lit};
 
 use crate::args::{Args, Level, Place, literal};
-use crate::check;
 use crate::errors::Errors;
 use crate::label::label;
+use crate::{body, check};
 
 /// `scope!`: a statement that binds a guard in the caller's block, or an expression that is the block's value.
 pub(crate) fn scope(input: TokenStream) -> TokenStream {
@@ -26,7 +26,7 @@ pub(crate) fn scope(input: TokenStream) -> TokenStream {
     let name = args.name.get().map(syn::LitStr::value).unwrap_or_default();
     let guard = guard(&opening(&path, &name, &args));
     match block {
-        Some(block) => quote!({ #guard #block }),
+        Some(block) => body::with_guard(block, &guard).to_token_stream(),
         // Where a value is expected, rustc names the macro that a `let` came from: its name is the advice.
         None => quote_spanned! {Span::mixed_site()=>
             #path::__private::__a_scope_is_a_statement_end_it_with_a_semicolon_or_use_span_to_hold_it! { #guard }

@@ -9,9 +9,9 @@ use quote::{ToTokens, quote};
 use syn::ext::IdentExt;
 
 use crate::args::{Args, Place};
-use crate::check;
 use crate::errors::Errors;
 use crate::expand;
+use crate::{body, check};
 
 /// `#[trace(args)] item`. On a mistake the item comes back unchanged behind the messages.
 pub(crate) fn trace(args: TokenStream, item: TokenStream) -> TokenStream {
@@ -54,9 +54,10 @@ impl Function {
         match head.pop() {
             Some(TokenTree::Group(body)) if body.delimiter() == Delimiter::Brace => Some(Self { name, head, body }),
             _ => {
-                errors.at(&name, format_args!(
-                    "`#[zprof::trace]` needs a body and `{name}` has none; put it on the implementation"
-                ));
+                errors.at(
+                    &name,
+                    format_args!("`#[zprof::trace]` needs a body and `{name}` has none; put it on the implementation"),
+                );
                 None
             }
         }
@@ -67,11 +68,8 @@ impl Function {
         let path = args.path.get().cloned().unwrap_or_else(|| quote!(::zprof));
         let label = args.name.get().map_or_else(|| name.unraw().to_string(), syn::LitStr::value);
         let guard = expand::guard(&expand::opening(&path, &label, args));
-        let (inner_attributes, statements) = split_inner_attributes(body.stream());
-        let mut traced = Group::new(Delimiter::Brace, quote!(#inner_attributes #guard #statements));
-        traced.set_span(body.span());
         let mut tokens = TokenStream::from_iter(head);
-        traced.to_tokens(&mut tokens);
+        body::with_guard(&body, &guard).to_tokens(&mut tokens);
         tokens
     }
 }
@@ -140,18 +138,4 @@ fn signature(item: &[TokenTree]) -> Result<(Ident, Option<Ident>), (TokenTree, S
     let at = item.iter().find(|token| matches!(token, TokenTree::Ident(word) if word != "pub"));
     let at = at.cloned().unwrap_or_else(|| TokenTree::Ident(Ident::new("item", Span::call_site())));
     Err((at, String::from("`#[zprof::trace]` goes on a function with a body")))
-}
-
-/// `#![…]` must stay first in a body.
-fn split_inner_attributes(body: TokenStream) -> (TokenStream, TokenStream) {
-    let tokens: Vec<TokenTree> = body.into_iter().collect();
-    let mut length = 0;
-    while let [TokenTree::Punct(sharp), TokenTree::Punct(bang), TokenTree::Group(group), ..] = &tokens[length..] {
-        if sharp.as_char() != '#' || bang.as_char() != '!' || group.delimiter() != Delimiter::Bracket {
-            break;
-        }
-        length += 3;
-    }
-    let statements = tokens[length..].iter().cloned().collect();
-    (tokens[..length].iter().cloned().collect(), statements)
 }

@@ -1,10 +1,11 @@
 //! The procedural macros of zprof: parse, check, expand. Use them through the `zprof` crate.
 //!
 //! One file a stage: `args` reads what stands between the parentheses, `item` finds the function behind the attribute,
-//! `check` holds every rule over more than one argument, `expand` prints tokens and cannot fail, `derive` is
-//! `derive(Value)`. Nothing here panics or gives up at the first mistake: `errors` collects them.
+//! `check` holds every rule over more than one argument, `body` puts a guard into a block, `expand` prints
+//! tokens and cannot fail, `derive` is `derive(Value)`. Nothing here panics or gives up at the first mistake: `errors` collects them.
 
 mod args;
+mod body;
 mod check;
 mod derive;
 mod errors;

@@ -18,6 +18,7 @@ fn two(a: u32, b: u32) -> u32 {
 }
 
 #[zprof::trace]
+#[allow(clippy::needless_pass_by_value, reason = "the shape takes it by value")]
 fn not_debug(value: Plain) -> u32 {
     let Plain(inner) = value;
     inner
@@ -60,7 +61,7 @@ fn ignored(_: u32, kept: u32) -> u32 {
 }
 
 #[zprof::trace]
-fn configured(a: u32, #[cfg(any())] b: NoSuchType, #[cfg(all())] c: u32) -> u32 {
+fn configured(a: u32, #[cfg(any())] b: NoSuchType, #[cfg(not(any()))] c: u32) -> u32 {
     a + c
 }
 

@@ -41,9 +41,9 @@ struct Here {
 impl Here {
     const SITE: u32 = 4;
 
-    #[zprof::trace(site = Here::SITE, depth = Here { depth: 5 }.depth, own = self.depth)]
+    #[zprof::trace(site = Self::SITE, depth = Self { depth: 5 }.depth, own = self.depth)]
     fn names(&self) -> u32 {
-        zprof::scope!("names", depth = Here { depth: 6 }.depth);
+        zprof::scope!("names", depth = Self { depth: 6 }.depth);
         self.depth + Self::SITE
     }
 }
@@ -62,13 +62,13 @@ macro_rules! traced {
 
 traced! {
     /// Documented.
-    pub(super) fn from_a_macro(n: u32) -> u32 { n + 1 }
+    fn from_a_macro(n: u32) -> u32 { n + 1 }
 }
 
 traced! {
-    fn private_from_a_macro(n: u32) -> u32 {
+    pub(super) fn public_from_a_macro(n: u32) -> u32 {
         let twice = n * 2;
-        twice
+        twice + n
     }
 }
 
@@ -112,6 +112,6 @@ fn bodies_do_what_they_did() {
     assert_eq!(recursive(10), 55);
     assert_eq!(nested(1), 4);
     assert_eq!(Here { depth: 1 }.names(), 5);
-    assert_eq!((from_a_macro(1), private_from_a_macro(2), whole_item(1)), (2, 4, 4));
+    assert_eq!((from_a_macro(1), public_from_a_macro(2), whole_item(1)), (2, 6, 4));
     assert_eq!(many_scopes(1), 1);
 }

@@ -18,7 +18,7 @@ fn without_debug<T>(value: T) -> [T; 1] {
 fn where_clause<T, U>(left: T, right: U) -> String
 where
     T: Display,
-    U: AsRef<str> + ?Sized + Copy,
+    U: AsRef<str> + Copy,
 {
     format!("{left}{}", right.as_ref())
 }

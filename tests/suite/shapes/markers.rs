@@ -4,6 +4,8 @@
 
 use std::panic::Location;
 
+static THREE: u32 = 3;
+
 #[zprof::trace]
 unsafe fn stays_unsafe(pointer: *const u32) -> u32 {
     // SAFETY: the caller gives a pointer to a u32 that lives, as the one test here does.
@@ -57,7 +59,6 @@ fn raw_keys(r#type: u32) -> u32 {
 }
 
 #[zprof::trace]
-#[allow(dead_code, reason = "tests that an outer attribute and an inner one live together")]
 fn inner_attributes() -> u32 {
     #![allow(unused_variables)]
     //! A body may have docs.
@@ -94,7 +95,6 @@ fn test_inside() {
 #[test]
 fn qualifiers_and_attributes_stay() {
     let shape: unsafe fn(*const u32) -> u32 = stays_unsafe;
-    static THREE: u32 = 3;
     // SAFETY: the pointer is to a static.
     assert_eq!(unsafe { shape(&raw const THREE) }, 3);
     let shapes: [extern "C" fn(u32) -> u32; 2] = [c_abi, zprof_shape_no_mangle];

@@ -13,6 +13,7 @@ fn iterator(end: u32) -> impl Iterator<Item = u32> {
 }
 
 #[zprof::trace(length = items.len())]
+#[allow(clippy::elidable_lifetime_names, reason = "the shape names it")]
 fn borrowing_iterator<'a>(items: &'a [u32]) -> impl Iterator<Item = &'a u32> + 'a {
     items.iter().rev()
 }
@@ -41,12 +42,13 @@ fn early(limit: u32) -> Option<u32> {
     if limit == 0 {
         return None;
     }
-    for n in 0.. {
+    let mut n = 1;
+    loop {
         if n * n > limit {
             return Some(n);
         }
+        n += 1;
     }
-    None
 }
 
 #[zprof::trace(code)]
@@ -62,7 +64,9 @@ fn closure(addend: u32) -> impl Fn(u32) -> u32 {
 #[deny(warnings)]
 mod denied {
     #[zprof::trace]
-    pub(super) fn one_line() -> u32 { 7 }
+    pub(super) fn one_line() -> u32 {
+        7
+    }
 }
 
 #[test]
@@ -76,10 +80,10 @@ fn returns_are_the_same() {
     assert_eq!(shape("x"), "x".parse::<u32>());
     let told = |text| boxed_error(text).map_err(|error| error.to_string());
     assert_eq!(told("5"), Ok(5));
-    assert_eq!((told("").unwrap_err(), told("x").unwrap_err()), (
-        String::from("empty"),
-        String::from("invalid digit found in string")
-    ));
+    assert_eq!(
+        (told("").unwrap_err(), told("x").unwrap_err()),
+        (String::from("empty"), String::from("invalid digit found in string"))
+    );
     assert_eq!((early(0), early(10)), (None, Some(4)));
     let shape: fn(i32) -> ! = never;
     let panic = panic::catch_unwind(|| shape(3)).unwrap_err();
