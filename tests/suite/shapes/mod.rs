@@ -1,0 +1,14 @@
+//! Every shape of function that a program may write, traced: what it returns, its type and its effects stay.
+//!
+//! The file is a module of the suite (edition 2024) and the root of a test of its own (edition 2021). It stays clean
+//! under clippy's strictest groups, so a lint that an expansion trips fails the check.
+
+#![warn(clippy::pedantic, clippy::nursery)]
+#![allow(clippy::redundant_pub_crate, reason = "the opposite of rustc's `unreachable_pub`, which the workspace keeps")]
+
+mod arguments;
+mod bodies;
+mod generics;
+mod markers;
+mod methods;
+mod returns;

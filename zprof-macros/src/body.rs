@@ -1,0 +1,64 @@
+//! Puts a guard into a block that somebody wrote, so that the block's own messages and lints stay as they were.
+//!
+//! The guard goes into the block, not around it: a block in the block would trip `unused_braces` and make rustc's words
+//! on a missing return value worse.
+
+use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
+use syn::parse::discouraged::Speculative;
+use syn::parse::{ParseStream, Parser};
+use syn::{Item, Stmt};
+
+/// The block with the guard in front of its first statement.
+pub(crate) fn with_guard(block: &Group, guard: &TokenStream) -> Group {
+    let tokens: Vec<TokenTree> = block.stream().into_iter().collect();
+    let mut first = inner_attributes(&tokens);
+    first += items(&tokens[first..]);
+    let mut statements: TokenStream = tokens[..first].iter().cloned().collect();
+    statements.extend(guard.clone());
+    statements.extend(tokens[first..].iter().cloned());
+    let mut guarded = Group::new(Delimiter::Brace, statements);
+    guarded.set_span(block.span());
+    guarded
+}
+
+/// How many tokens the `#![…]` make that a block begins with: they must stay first.
+fn inner_attributes(tokens: &[TokenTree]) -> usize {
+    let mut length = 0;
+    while let [TokenTree::Punct(sharp), TokenTree::Punct(bang), TokenTree::Group(group), ..] = &tokens[length..] {
+        if sharp.as_char() != '#' || bang.as_char() != '!' || group.delimiter() != Delimiter::Bracket {
+            break;
+        }
+        length += 3;
+    }
+    length
+}
+
+/// How many tokens the items make that a block begins with. Behind a statement of ours, clippy's
+/// `items_after_statements` would blame them. What does not parse is no item: half-typed code stays where it is.
+fn items(tokens: &[TokenTree]) -> usize {
+    let begins_with_item = match tokens {
+        [TokenTree::Punct(sharp), ..] => sharp.as_char() == '#',
+        [TokenTree::Ident(word), ..] => ITEM_WORDS.iter().any(|item| word == item),
+        _ => false,
+    };
+    // syn looks through invisible groups, so that its tokens could not be counted.
+    let countable =
+        |token: &TokenTree| !matches!(token, TokenTree::Group(group) if group.delimiter() == Delimiter::None);
+    if !begins_with_item || !tokens.iter().all(countable) {
+        return 0;
+    }
+    let rest = |input: ParseStream| -> syn::Result<usize> {
+        loop {
+            let ahead = input.fork();
+            match ahead.parse::<Stmt>() {
+                Ok(Stmt::Item(item)) if !matches!(item, Item::Macro(_) | Item::Verbatim(_)) => input.advance_to(&ahead),
+                _ => return Ok(input.parse::<TokenStream>()?.into_iter().count()),
+            }
+        }
+    };
+    let stream: TokenStream = tokens.iter().cloned().collect();
+    tokens.len() - rest.parse2(stream).unwrap_or(tokens.len())
+}
+
+const ITEM_WORDS: [&str; 13] =
+    ["const", "enum", "extern", "fn", "impl", "mod", "pub", "static", "struct", "trait", "type", "unsafe", "use"];

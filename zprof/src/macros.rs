@@ -1,0 +1,84 @@
+//! The macros that find their own crate: each passes `$crate` on to its procedural half.
+
+/// Records the rest of the enclosing block, or a block of its own, as one scope.
+///
+/// The name is a string literal; behind it comes metadata, then, in the second form, the block.
+///
+/// ```
+/// # fn load() -> Result<Vec<u8>, std::io::Error> { Ok(vec![0; 4]) }
+/// fn step(i: u32) -> Result<usize, std::io::Error> {
+///     zprof::scope!("step", i, last = i == 9); // a statement: open to the end of this block
+///     let buffers = zprof::scope!("load", { load()? }); // a block: its value is the block's value
+///     Ok(buffers.len())
+/// }
+/// # assert_eq!(step(3).unwrap(), 4);
+/// ```
+///
+/// The statement binds in the caller's block, so it cannot be dropped too early; where a value is expected it does not
+/// compile, and [`span!`](crate::span) is what to use. The block is no closure: `?`, `return`, `break` and `continue`
+/// work in it. A `{` right behind a comma makes the block; `key = { … }` is a value.
+///
+/// # Metadata
+///
+/// `key = expression`, `key` (the variable of that name) and `self.key`, at most 16 of them. Any expression may stand
+/// there if its type is a [`Value`](trait@crate::Value). It is taken by reference, once, and only when something
+/// listens, so it must do nothing that the program needs.
+///
+/// ```
+/// struct Model { layers: usize }
+/// impl Model {
+///     fn forward(&self, tokens: &[u32], label: &str) {
+///         zprof::scope!("forward", self.layers, label, tokens = tokens.len(), mean = if tokens.is_empty() { 0 } else { 7 });
+///     }
+/// }
+/// # Model { layers: 2 }.forward(&[1], "a");
+/// ```
+///
+/// # Reserved arguments
+///
+/// - `level = critical | info | verbose`: how much detail the scope is; critical where it is not said.
+/// - `filter = N`: the bit, 0 to 31, that a session's filter must hold.
+/// - `root = <bool>`: the scope is a step of its own, for readers that group by step.
+///
+/// `r#level = value` records a key of that name.
+///
+/// ```
+/// # for i in 0..2u64 {
+/// zprof::scope!("train", root = true, step_num = i, level = info, filter = 3, r#level = 7);
+/// # }
+/// ```
+///
+/// What a key and a literal may not hold: `#`, which ends the name in the one-line label that annotation tools show;
+/// a leading `_` in a key; the same key twice.
+#[macro_export]
+macro_rules! scope {
+    ($($arguments:tt)*) => {
+        $crate::__private::__scope! { [$crate] $($arguments)* }
+    };
+}
+
+/// Opens a scope that is held as a value, of type [`Span`](crate::Span): it ends when it is dropped or by
+/// [`end`](crate::Span::end), and takes more metadata on the way by [`record`](crate::Span::record).
+///
+/// Arguments are those of [`scope!`](crate::scope), without a block.
+///
+/// ```
+/// let mut span = zprof::span!("read", path = "weights.bin");
+/// let bytes = [0_u8; 16];
+/// span.record("bytes", bytes.len());
+/// span.end();
+/// ```
+#[macro_export]
+macro_rules! span {
+    ($($arguments:tt)*) => {
+        $crate::__private::__span! { [$crate] $($arguments)* }
+    };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __a_scope_is_a_statement_end_it_with_a_semicolon_or_use_span_to_hold_it {
+    ($($guard:tt)*) => {
+        $($guard)*
+    };
+}

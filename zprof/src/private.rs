@@ -1,0 +1,14 @@
+//! All that an expansion may touch. None of it is meant to be written by hand; it keeps its meaning within a major
+//! version, since crates built with an older zprof-macros call it.
+
+pub use core;
+
+pub use zprof_macros::{__scope, __span};
+pub use zprof_runtime::__private::{
+    Args, Callsite, ENABLED, Guard, Level, NO_FILTER, Root, Site, Value, Variant, Variants, Word, hears, inert, open,
+    word,
+};
+
+/// Its name is the advice that rustc prints where a value is expected: "this error originates in the macro …".
+#[doc(hidden)]
+pub use crate::__a_scope_is_a_statement_end_it_with_a_semicolon_or_use_span_to_hold_it;
