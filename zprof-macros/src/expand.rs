@@ -111,7 +111,7 @@ pub(crate) fn opening(path: &TokenStream, name: &str, args: &Args) -> TokenStrea
             }
             let __zprof_word = #path::__private::word();
             let true = #path::__private::hears::<__ZprofSite>(__zprof_word) else {
-                break '__zprof #path::__private::inert::<__ZprofSite>();
+                break '__zprof #path::__private::inert::<__ZprofSite>(__zprof_word);
             };
             #path::__private::open::<__ZprofSite, _>(__zprof_word, (#(#values,)*))
         }

@@ -9,4 +9,7 @@ mod macros;
 pub mod __private;
 
 pub use zprof_macros::{Value, trace};
-pub use zprof_runtime::{ENABLED, Error, ErrorKind, Level, Result, Span, Value};
+pub use zprof_runtime::{
+    AdvancedValue, DeviceType, ENABLED, Error, ErrorKind, Level, Platform, Profile, Profiler, ProfilerOptions, Result,
+    SessionId, Span, Value,
+};
