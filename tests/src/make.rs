@@ -26,12 +26,20 @@ impl Plane {
     }
 
     /// Adds an event to the last line; times in picoseconds.
+    ///
+    /// # Panics
+    ///
+    /// Panics if there is no line.
     #[must_use]
     pub fn event(self, name: &str, offset_ps: i64, duration_ps: i64) -> Self {
         self.push(name, Data::OffsetPs(offset_ps), duration_ps)
     }
 
     /// Adds an aggregated event to the last line; the duration in picoseconds.
+    ///
+    /// # Panics
+    ///
+    /// Panics if there is no line.
     #[must_use]
     pub fn aggregated(self, name: &str, count: i64, duration_ps: i64) -> Self {
         self.push(name, Data::NumOccurrences(count), duration_ps)
@@ -70,14 +78,10 @@ impl Plane {
     }
 
     /// Changes the metadata of the events of this name, which need not exist.
-    ///
-    /// # Panics
-    ///
-    /// Panics never: the metadata is made first.
     #[must_use]
     pub fn kind(mut self, name: &str, change: impl FnOnce(&mut XEventMetadata)) -> Self {
         let id = self.kind_id(name);
-        change(self.plane.event_metadata.get_mut(&id).expect("just made"));
+        change(self.plane.event_metadata.entry(id).or_default());
         self
     }
 
@@ -87,6 +91,7 @@ impl Plane {
         self.plane
     }
 
+    /// Adds an event to the last line.
     fn push(mut self, name: &str, data: Data, duration_ps: i64) -> Self {
         let metadata_id = self.kind_id(name);
         let line = self.plane.lines.last_mut().expect("a line before its events");
@@ -94,6 +99,7 @@ impl Plane {
         self
     }
 
+    /// The id of the event metadata of this name.
     fn kind_id(&mut self, name: &str) -> i64 {
         let table = &mut self.plane.event_metadata;
         if let Some((&id, _)) = table.iter().find(|(_, kind)| kind.name == name) {
@@ -104,6 +110,7 @@ impl Plane {
         id
     }
 
+    /// The id of the stat metadata of this name.
     fn name(&mut self, name: &str) -> i64 {
         let table = &mut self.plane.stat_metadata;
         if let Some((&id, _)) = table.iter().find(|(_, stat)| stat.name == name) {

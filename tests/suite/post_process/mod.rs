@@ -1,5 +1,6 @@
 //! Post-processing of a space: merged, relative to the session, in order; as TSL does it.
 
+mod hostile;
 mod parity;
 mod rows;
 mod spaces;

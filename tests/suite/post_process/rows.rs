@@ -170,6 +170,49 @@ fn stats_of_the_plane_are_overwritten() {
 }
 
 #[test]
+fn a_value_that_says_nothing_overwrites_nothing() {
+    let target = Plane::new("d").plane_stat("x", Value::Int64Value(1)).plane_stat("y", Value::Int64Value(2));
+    let source = Plane::new("d").plane_stat("x", Value::RefValue(99)).plane_stat("z", Value::RefValue(99));
+    assert_merged(
+        target,
+        source,
+        "\
+plane \"d\" id 0
+  stat x=i64:1
+  stat y=i64:2
+  stat z=unset
+  stat name \"x\" described \"\"
+  stat name \"y\" described \"\"
+  stat name \"z\" described \"\"
+",
+    );
+}
+
+#[test]
+fn strings_that_stats_refer_to_move_along() {
+    let target = Plane::new("d").line(1, "l", 5).event("a", 0, 1).text("k", "v");
+    let source = Plane::new("d").plane_stat("first", Value::BytesValue(vec![7])).line(1, "l", 5);
+    let source = source.event("a", 1, 1).text("k", "w").text("v", "k").stat("n", Value::RefValue(99));
+    assert_merged(
+        target,
+        source,
+        "\
+plane \"d\" id 0
+  stat first=bytes:[07]
+  event kind \"a\"
+  stat name \"first\" described \"\"
+  stat name \"k\" described \"\"
+  stat name \"n\" described \"\"
+  stat name \"v\" described \"\"
+  stat name \"w\" described \"\"
+  line \"l\" id 1 at 5 ns
+    at 0 ps for 1 ps k=ref:\"v\" of \"a\"
+    at 1 ps for 1 ps k=ref:\"w\" v=ref:\"k\" n=unset of \"a\"
+",
+    );
+}
+
+#[test]
 fn metadata_is_completed_and_never_overwritten() {
     let target = Plane::new("d").kind("e", |_| {}).kind("f", |kind| kind.display_name = "E".into());
     let source = Plane::new("d")

@@ -73,10 +73,10 @@ fn keep_unknown_ids_unknown(plane: &mut XPlane) {
             if !texts.contains_key(&stat.metadata_id) {
                 stat.metadata_id += 1000;
             }
-            if let Some(Value::RefValue(id @ 0..1000)) = &mut stat.value {
-                if !texts.keys().any(|&known| known.unsigned_abs() == *id) {
-                    *id += 1000;
-                }
+            if let Some(Value::RefValue(id @ 0..1000)) = &mut stat.value
+                && !texts.keys().any(|&known| known.unsigned_abs() == *id)
+            {
+                *id += 1000;
             }
         }
     };

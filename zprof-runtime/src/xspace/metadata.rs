@@ -4,7 +4,7 @@ use foldhash::fast::RandomState;
 use std::collections::{BTreeMap, HashMap};
 use zprof_proto::{XEventMetadata, XPlane, XStatMetadata};
 
-/// A hash map for keys that are not an attacker's to choose for long: it is seeded at random per process.
+/// A hash map that hashes short names and ids quickly, and each map differently, so files cannot aim at collisions.
 pub(super) type FastMap<K, V> = HashMap<K, V, RandomState>;
 
 /// An entry of a metadata table.
