@@ -1,4 +1,13 @@
 //! XSpace: names, wire format, reading, writing and the post-processing of a session.
 
+pub(crate) mod names;
 pub(crate) mod wire;
 pub(crate) mod writer;
+
+mod merge;
+mod metadata;
+pub(crate) mod normalise;
+pub(crate) mod post_process;
+
+#[doc(hidden)]
+pub use post_process::post_process_bytes;
