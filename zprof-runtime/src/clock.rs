@@ -113,13 +113,24 @@ fn kernel_trusts(_name: &str) -> bool {
     cfg!(target_os = "macos")
 }
 
-/// Nanoseconds of the monotonic clock.
+/// Nanoseconds of the monotonic clock: on Linux and macOS it is slewed as the wall clock is, but never set.
+#[cfg(unix)]
+#[allow(unsafe_code)] // no safe binding gives the number
+fn system_ticks() -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the pointer is to a live timespec. The clock always exists, so the call cannot fail.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
+    let (seconds, nanoseconds) = (u64::try_from(time.tv_sec), u64::try_from(time.tv_nsec));
+    seconds.unwrap_or(0) * 1_000_000_000 + nanoseconds.unwrap_or(0)
+}
+
+/// Nanoseconds of the monotonic clock, from a day before the first call.
+#[cfg(not(unix))]
 fn system_ticks() -> u64 {
     use std::sync::OnceLock;
     use std::time::Instant;
 
     static ORIGIN: OnceLock<Instant> = OnceLock::new();
-    // One day before any tick, so that no tick is 0.
     const START: u64 = 86_400_000_000_000;
     let elapsed = ORIGIN.get_or_init(Instant::now).elapsed();
     START + u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX >> 3)
@@ -131,34 +142,45 @@ pub(crate) fn realtime_ns() -> i64 {
     i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)
 }
 
-/// One moment on both clocks.
+/// One moment on all clocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Anchor {
     /// Tick in the middle of the bracket.
     pub(crate) tick: u64,
-    /// Nanoseconds since the Unix epoch.
+    /// Monotonic clock, ns.
+    pub(crate) monotonic_ns: u64,
+    /// Wall clock, ns since the Unix epoch.
     pub(crate) realtime_ns: i64,
     /// Ticks between the two sides of the bracket.
     pub(crate) width: u64,
 }
 
 impl Anchor {
-    /// Brackets the wall clock between two ticks, several times, and keeps the tightest.
+    /// Brackets the system's clocks between two ticks, several times, and keeps the tightest.
     pub(crate) fn take(source: Source) -> Self {
         const TRIES: usize = 16;
         let attempt = || {
             let before = source.now();
             let realtime_ns = realtime_ns();
+            let monotonic_ns = system_ticks();
             let width = source.now().saturating_sub(before);
-            Self { tick: before + width / 2, realtime_ns, width }
+            Self { tick: before + width / 2, monotonic_ns, realtime_ns, width }
         };
         let first = attempt();
         (1..TRIES).map(|_| attempt()).fold(first, |best, next| if next.width < best.width { next } else { best })
+    }
+
+    /// Where the wall clock stands against the monotonic one.
+    fn offset_ns(self) -> i128 {
+        i128::from(self.realtime_ns) - i128::from(self.monotonic_ns)
     }
 }
 
 /// Ticks to picoseconds since the session's start: piecewise linear through the anchors, monotone, and the same for
 /// every tick, so that durations are differences.
+///
+/// The wall clock gives the start; from there on time goes as the monotonic clock goes, which follows the wall clock's
+/// slewing but not its being set.
 #[derive(Debug)]
 pub(crate) struct Timeline {
     segments: Vec<Segment>,
@@ -166,9 +188,9 @@ pub(crate) struct Timeline {
     pub(crate) start_ns: i64,
     /// Session time at the last anchor, ps.
     pub(crate) end_ps: u64,
-    /// How far an anchor was off the line through its neighbours, at most, plus half its bracket; ns.
+    /// How far an anchor was off the line through its neighbours, at most, plus half the widest bracket; ns.
     pub(crate) residual_ns: u64,
-    /// Steps of the wall clock that were taken out, ns each.
+    /// By how much the wall clock was set, each time that it was; ns.
     pub(crate) steps_ns: Vec<i64>,
 }
 
@@ -180,28 +202,33 @@ struct Segment {
     rate: u64,
 }
 
-/// The wall clock is adjusted by at most this much per second without a step: the kernel's limit for slewing is
-/// 500 parts per million.
-const SLEW_PER_SECOND_NS: i128 = 1_000_000;
-/// Differences below this are noise of the bracket.
-const STEP_NOISE_NS: i128 = 100_000;
+/// Below this, the wall clock was not set: the two clocks of an anchor are read one after the other.
+const LEAST_STEP_NS: u128 = 50_000;
 
 impl Timeline {
-    /// A timeline through `anchors`, in their order. There must be a first one, at the session's start.
+    /// A timeline through `anchors`, in their order; the first one is the session's start.
     pub(crate) fn new(anchors: &[Anchor]) -> Self {
-        let first = anchors.first().copied().unwrap_or(Anchor { tick: 0, realtime_ns: 0, width: 0 });
-        let (points, steps_ns) = without_steps(first, anchors);
-        let mut segments = Vec::with_capacity(points.len());
-        for pair in points.windows(2) {
-            let (from, to) = (pair[0], pair[1]);
-            segments.push(Segment { tick: from.0, ps: from.1, rate: rate(from, to) });
+        let first = anchors.first().copied();
+        let first = first.unwrap_or(Anchor { tick: 0, monotonic_ns: 0, realtime_ns: 0, width: 0 });
+        let mut points: Vec<(u64, u64)> = vec![(first.tick, 0)];
+        let mut last = (first.tick, 0);
+        for anchor in anchors.iter().filter(|anchor| anchor.tick > first.tick) {
+            let ps = anchor.monotonic_ns.saturating_sub(first.monotonic_ns).saturating_mul(1000);
+            if anchor.tick > last.0 && ps >= last.1 {
+                last = (anchor.tick, ps);
+                points.push(last);
+            }
         }
+        let line = |pair: &[(u64, u64)]| Segment { tick: pair[0].0, ps: pair[0].1, rate: rate(pair[0], pair[1]) };
+        let mut segments: Vec<Segment> = points.windows(2).map(line).collect();
         if segments.is_empty() {
             segments.push(Segment { tick: first.tick, ps: 0, rate: 1000 << 32 });
         }
-        let end_ps = points.last().map_or(0, |point| point.1);
-        let residual_ns = residual_ns(&points, anchors, &segments);
-        Self { segments, start_ns: first.realtime_ns, end_ps, residual_ns, steps_ns }
+        let steps = anchors.windows(2).map(|pair| pair[1].offset_ns() - pair[0].offset_ns());
+        let steps = steps.filter(|step| step.unsigned_abs() > LEAST_STEP_NS);
+        let steps_ns = steps.map(|step| i64::try_from(step).unwrap_or(i64::MAX)).collect();
+        let residual_ns = residual_ns(&points, anchors, segments[0].rate);
+        Self { segments, start_ns: first.realtime_ns, end_ps: last.1, residual_ns, steps_ns }
     }
 
     /// Wall clock at the session's end, ns since the Unix epoch, on the session's own axis.
@@ -233,71 +260,26 @@ impl Cursor<'_> {
             segment = self.segments[self.at];
         }
         let ticks = tick.saturating_sub(segment.tick);
-        let scaled = u128::from(ticks) * u128::from(segment.rate) >> 32;
+        let scaled = (u128::from(ticks) * u128::from(segment.rate)) >> 32;
         segment.ps.saturating_add(u64::try_from(scaled).unwrap_or(u64::MAX >> 1))
     }
 }
 
-/// Anchors as (tick, ps since the first), with steps of the wall clock taken out; and the steps.
-fn without_steps(first: Anchor, anchors: &[Anchor]) -> (Vec<(u64, u64)>, Vec<i64>) {
-    let mut points: Vec<(u64, u64)> = vec![(first.tick, 0)];
-    let mut steps = Vec::new();
-    let mut stepped: i128 = 0;
-    // Nanoseconds and ticks over which the rate is known, without the steps.
-    let total = anchors.last().map_or(0, |last| last.tick.saturating_sub(first.tick));
-    let typical = typical_rate(anchors);
-    for anchor in anchors.iter().skip(1) {
-        let &(last_tick, last_ps) = points.last().unwrap_or(&(first.tick, 0));
-        if anchor.tick <= last_tick {
-            continue;
-        }
-        let mut ns = i128::from(anchor.realtime_ns) - i128::from(first.realtime_ns) - stepped;
-        if total > 0 && anchors.len() > 2 {
-            let ticks = i128::from(anchor.tick - last_tick);
-            let expected = i128::from(last_ps / 1000) + (ticks * typical >> 32);
-            let seconds = (ticks * typical >> 32) / 1_000_000_000 + 1;
-            let off = ns - expected;
-            if off.abs() > STEP_NOISE_NS + SLEW_PER_SECOND_NS * seconds {
-                steps.push(i64::try_from(off).unwrap_or(i64::MAX));
-                stepped += off;
-                ns = expected;
-            }
-        }
-        let ps = u64::try_from(ns.max(0) * 1000).unwrap_or(u64::MAX >> 1).max(last_ps);
-        points.push((anchor.tick, ps));
-    }
-    (points, steps)
-}
-
-/// The median rate of the wall clock, ns per tick times 2^32: steps are rare, so they do not move it.
-fn typical_rate(anchors: &[Anchor]) -> i128 {
-    let mut rates: Vec<i128> = anchors
-        .windows(2)
-        .filter(|pair| pair[1].tick > pair[0].tick)
-        .map(|pair| {
-            let ns = i128::from(pair[1].realtime_ns) - i128::from(pair[0].realtime_ns);
-            (ns << 32) / i128::from(pair[1].tick - pair[0].tick)
-        })
-        .collect();
-    rates.sort_unstable();
-    rates.get(rates.len() / 2).copied().unwrap_or(0)
-}
-
+/// The rate of a segment, rounded down, so that no segment runs past the start of the next.
 fn rate(from: (u64, u64), to: (u64, u64)) -> u64 {
     let scaled = (u128::from(to.1 - from.1) << 32) / u128::from((to.0 - from.0).max(1));
     u64::try_from(scaled).unwrap_or(u64::MAX)
 }
 
 /// How well straight lines fit the anchors.
-fn residual_ns(points: &[(u64, u64)], anchors: &[Anchor], segments: &[Segment]) -> u64 {
+fn residual_ns(points: &[(u64, u64)], anchors: &[Anchor], rate: u64) -> u64 {
     let widest = anchors.iter().map(|anchor| anchor.width).max().unwrap_or(0);
-    let rate = segments.first().map_or(0, |segment| segment.rate);
-    let half = u64::try_from((u128::from(widest / 2) * u128::from(rate) >> 32) / 1000).unwrap_or(u64::MAX >> 1);
+    let half_ps = (u128::from(widest / 2) * u128::from(rate)) >> 32;
+    let half = u64::try_from(half_ps / 1000).unwrap_or(u64::MAX >> 1);
     let bend = points.windows(3).map(|three| {
-        let line = Segment { tick: three[0].0, ps: three[0].1, rate: self::rate(three[0], three[2]) };
-        let segments = [line];
-        let expected = Cursor { segments: &segments, at: 0 }.ps(three[1].0);
-        expected.abs_diff(three[1].1) / 1000
+        let line = [Segment { tick: three[0].0, ps: three[0].1, rate: self::rate(three[0], three[2]) }];
+        let expected = Cursor { segments: &line, at: 0 }.ps(three[1].0);
+        expected.abs_diff(three[1].1).div_ceil(1000)
     });
     bend.max().unwrap_or(0).saturating_add(half)
 }
@@ -306,8 +288,9 @@ fn residual_ns(points: &[(u64, u64)], anchors: &[Anchor], segments: &[Segment]) 
 mod tests {
     use super::*;
 
-    fn anchor(tick: u64, realtime_ns: i64) -> Anchor {
-        Anchor { tick, realtime_ns, width: 0 }
+    /// An anchor on a wall clock that shows 7 ns at the monotonic clock's 0.
+    fn anchor(tick: u64, ns: u64) -> Anchor {
+        Anchor { tick, monotonic_ns: ns, realtime_ns: 7 + ns as i64, width: 0 }
     }
 
     #[test]
@@ -319,7 +302,7 @@ mod tests {
         assert_eq!(cursor.ps(4000), 1_000_000);
         assert!(cursor.ps(7000).abs_diff(2_001_000) <= 1, "a rate is rounded down");
         assert_eq!(cursor.ps(10), 0, "before the start");
-        assert_eq!((timeline.start_ns, timeline.stop_ns()), (50_000, 52_001));
+        assert_eq!((timeline.start_ns, timeline.stop_ns()), (50_007, 52_008));
     }
 
     #[test]
@@ -339,20 +322,24 @@ mod tests {
     }
 
     #[test]
-    fn a_step_of_the_wall_clock_is_taken_out_and_told() {
+    fn a_wall_clock_that_is_set_is_told_and_not_followed() {
         let second = 3_000_000_000;
-        let at = |seconds: u64, extra: i64| anchor(seconds * second, seconds as i64 * 1_000_000_000 + extra);
         let hour = -3_600_000_000_000;
-        let timeline = Timeline::new(&[at(0, 0), at(1, 0), at(2, hour), at(3, hour), at(4, hour)]);
-        assert_eq!(timeline.steps_ns, [hour]);
-        let ps = timeline.cursor().ps(4 * second);
-        assert!(ps.abs_diff(4_000_000_000_000) < 10, "{ps}");
+        let at = |seconds: u64, set: i64| {
+            let right = anchor(seconds * second, seconds * 1_000_000_000);
+            Anchor { realtime_ns: right.realtime_ns + set, ..right }
+        };
+        let timeline = Timeline::new(&[at(0, 0), at(1, hour), at(2, hour), at(3, hour + 60_000)]);
+        assert_eq!(timeline.steps_ns, [hour, 60_000]);
+        assert!(timeline.cursor().ps(3 * second).abs_diff(3_000_000_000_000) < 10);
+        assert_eq!(timeline.stop_ns(), 3_000_000_007);
     }
 
     #[test]
-    fn the_residual_is_the_bend_of_the_line() {
-        let timeline = Timeline::new(&[anchor(0, 0), anchor(1_000_000, 1_000_700), anchor(2_000_000, 2_000_000)]);
-        assert_eq!(timeline.residual_ns, 700);
+    fn the_residual_is_the_bend_of_the_line_and_half_the_bracket() {
+        let wide = Anchor { width: 200, ..anchor(2_000_000, 2_000_000) };
+        let timeline = Timeline::new(&[anchor(0, 0), anchor(1_000_000, 1_000_700), wide]);
+        assert_eq!(timeline.residual_ns, 700 + 100);
         assert_eq!(timeline.steps_ns, [0; 0]);
     }
 

@@ -11,6 +11,7 @@ use crate::error::{Error, ErrorKind, Result};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RunFiles {
     folder: PathBuf,
+    session: String,
     host: String,
 }
 
@@ -31,7 +32,7 @@ impl RunFiles {
                 "`repository_path` is empty; give the folder that shall hold `plugins/profile`",
             ));
         }
-        let folder = options.repository_path.join("plugins").join("profile").join(session);
+        let folder = options.repository_path.join("plugins").join("profile").join(&session);
         fs::create_dir_all(&folder).map_err(|error| {
             Error::io(
                 format!("failed to create the profile folder `{}`; check `repository_path`", folder.display()),
@@ -39,7 +40,7 @@ impl RunFiles {
             )
         })?;
         let folder = std::path::absolute(&folder).unwrap_or(folder);
-        let files = Self { folder, host };
+        let files = Self { folder, session, host };
         let probe = files.temporary("probe");
         File::create(&probe).and_then(|_| fs::remove_file(&probe)).map_err(|error| {
             Error::io(
@@ -58,6 +59,11 @@ impl RunFiles {
     /// Where the trace-viewer JSON goes.
     pub(crate) fn json(&self) -> PathBuf {
         self.folder.join(format!("{}.trace.json", self.host))
+    }
+
+    /// Name of the run.
+    pub(crate) fn session(&self) -> &str {
+        &self.session
     }
 
     /// The name that the run has for its host.

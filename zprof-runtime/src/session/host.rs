@@ -11,6 +11,7 @@ use crate::record::drain::{Fate, Scope, Scopes, lanes};
 use crate::record::recording::{Recorded, recycle};
 use crate::site::Site;
 use crate::value::Shape;
+use crate::xspace::names;
 use crate::xspace::writer::{Event, EventKind, Line, Plane, StatNames, StatValue};
 
 /// Line ids from here on are ours: no system gives such thread ids.
@@ -41,7 +42,7 @@ pub(crate) fn convert(recorded: &mut Recorded) -> Host {
     let streams = std::mem::take(&mut recorded.streams);
     let mut converter = Converter {
         recorded,
-        plane: Plane::new("/host:CPU"),
+        plane: Plane::new(names::HOST_CPU),
         shapes: Shapes::default(),
         seen: HashSet::default(),
         next_id: FIRST_OWN_ID,

@@ -17,6 +17,7 @@ use crate::ENABLED;
 use crate::clock::realtime_ns;
 use crate::error::{Error, ErrorKind, Result};
 use crate::record::recording::{Recording, Settings, trim};
+use crate::xspace::names;
 use crate::xspace::writer::{HOSTNAMES, Plane, StatValue, WARNINGS, put_text};
 
 /// Whether this process has a session.
@@ -217,14 +218,15 @@ fn convert(recording: Recording, files: RunFiles, options: &ProfilerOptions) -> 
     }
     let (scopes, threads) = (host.plane.events(), host.threads);
     let dropped_scopes = host.losses.iter().map(|loss| loss.scopes).sum::<u64>() + recorded.orphans;
-    host.plane.stat("process_id", StatValue::Int(i64::from(std::process::id())));
+    host.plane.stat(names::PROCESS_ID, StatValue::Int(i64::from(std::process::id())));
 
-    let mut environment = Plane::new("Task Environment");
-    environment.stat("profile_start_time", StatValue::Uint(u64::try_from(timeline.start_ns).unwrap_or(0)));
-    environment.stat("profile_stop_time", StatValue::Uint(u64::try_from(timeline.stop_ns()).unwrap_or(0)));
+    let mut environment = Plane::new(names::TASK_ENVIRONMENT);
+    environment.stat(names::PROFILE_START_TIME, StatValue::Uint(u64::try_from(timeline.start_ns).unwrap_or(0)));
+    environment.stat(names::PROFILE_STOP_TIME, StatValue::Uint(u64::try_from(timeline.stop_ns()).unwrap_or(0)));
     environment.stat("clock", StatValue::Text(recorded.source.name()));
     environment.stat("clock_residual_ns", StatValue::Uint(timeline.residual_ns));
     environment.stat("dropped_scopes", StatValue::Uint(dropped_scopes));
+    environment.stat(names::PROFILE_OPTIONS, StatValue::Bytes(&options.to_proto(files.session())));
 
     let mut pieces = host.plane.into_pieces();
     pieces.extend(environment.into_pieces());

@@ -2,6 +2,9 @@
 
 use std::path::PathBuf;
 
+use zprof_proto::prost::Message as _;
+use zprof_proto::{AdvancedConfigValue, ProfileOptions, TraceOptions, advanced_config_value};
+
 /// Options of a profiling session. Field names and defaults are those of ZML's profiler, which mirror TensorFlow's
 /// `ProfileOptions`; each field has a setter of its own name.
 ///
@@ -166,4 +169,89 @@ setters! {
     max_buffer_bytes: usize => max_buffer_bytes;
     /// Sets [`prefault_bytes`](Self#structfield.prefault_bytes).
     prefault_bytes: usize => prefault_bytes;
+}
+
+impl ProfilerOptions {
+    /// The options as a serialised `tensorflow.ProfileOptions`, for plugins and for the profile itself.
+    pub(crate) fn to_proto(&self, session_id: &str) -> Vec<u8> {
+        let mask = self.host_traceme_filter_mask;
+        let advanced = self.advanced_configuration.iter().map(|(key, value)| (key.clone(), value.to_proto()));
+        let options = ProfileOptions {
+            version: self.version,
+            device_type: self.device_type as i32,
+            include_dataset_ops: self.include_dataset_ops,
+            host_tracer_level: self.host_tracer_level,
+            device_tracer_level: self.device_tracer_level,
+            python_tracer_level: self.python_tracer_level,
+            enable_hlo_proto: self.enable_hlo_proto,
+            start_timestamp_ns: self.start_timestamp_ns.unwrap_or_default(),
+            duration_ms: self.duration_ms.unwrap_or_default(),
+            repository_path: self.repository_path.to_string_lossy().into_owned(),
+            trace_options: mask.map(|host_traceme_filter_mask| TraceOptions { host_traceme_filter_mask }),
+            advanced_configuration: advanced.collect(),
+            raise_error_on_start_failure: self.raise_error_on_start_failure,
+            session_id: session_id.to_owned(),
+            override_hostname: self.override_hostname.clone().unwrap_or_default(),
+            enable_multipass: false,
+        };
+        options.encode_to_vec()
+    }
+}
+
+impl AdvancedValue {
+    fn to_proto(&self) -> AdvancedConfigValue {
+        use advanced_config_value::Value;
+        let value = match self {
+            Self::String(text) => Value::StringValue(text.clone()),
+            Self::Bool(value) => Value::BoolValue(*value),
+            Self::Int64(value) => Value::Int64Value(*value),
+        };
+        AdvancedConfigValue { value: Some(value) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_defaults_are_zmls() {
+        let expected = b"\x08\x01\x10\x03\x18\x03\x20\x01\x28\x01\x38\x01\x52\x0a/tmp/xprof\x72\x09profiling";
+        let written = ProfileOptions::decode(ProfilerOptions::default().to_proto("profiling").as_slice());
+        assert_eq!(written, ProfileOptions::decode(expected.as_slice()));
+    }
+
+    #[test]
+    fn every_field_goes_out() {
+        let options = ProfilerOptions::default()
+            .device_type(DeviceType::Gpu)
+            .host_tracer_level(0)
+            .start_timestamp_ns(5)
+            .duration_ms(6)
+            .host_traceme_filter_mask(1)
+            .advanced_configuration(vec![("enable_continuous_profiling".to_owned(), AdvancedValue::Bool(true))])
+            .raise_error_on_start_failure(true)
+            .override_hostname("h");
+        let written = ProfileOptions::decode(options.to_proto("s").as_slice()).expect("a message");
+        let expected = ProfileOptions {
+            version: 1,
+            device_type: 2,
+            include_dataset_ops: true,
+            host_tracer_level: 0,
+            device_tracer_level: 3,
+            python_tracer_level: 1,
+            enable_hlo_proto: true,
+            start_timestamp_ns: 5,
+            duration_ms: 6,
+            repository_path: "/tmp/xprof".to_owned(),
+            trace_options: Some(TraceOptions { host_traceme_filter_mask: 1 }),
+            advanced_configuration: [("enable_continuous_profiling".to_owned(), AdvancedValue::Bool(true).to_proto())]
+                .into(),
+            raise_error_on_start_failure: true,
+            session_id: "s".to_owned(),
+            override_hostname: "h".to_owned(),
+            enable_multipass: false,
+        };
+        assert_eq!(written, expected);
+    }
 }

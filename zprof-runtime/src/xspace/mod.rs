@@ -1,5 +1,6 @@
 //! XSpace: names, wire format, reading, writing and the post-processing of a session.
 
+mod display;
 pub(crate) mod names;
 pub(crate) mod wire;
 pub(crate) mod writer;

@@ -16,3 +16,5 @@ pub(crate) const PROCESS_ID: &str = "process_id";
 pub(crate) const PROFILE_START_TIME: &str = "profile_start_time";
 /// Stat of [`TASK_ENVIRONMENT`]: the end of the session, in unsigned nanoseconds since the Unix epoch.
 pub(crate) const PROFILE_STOP_TIME: &str = "profile_stop_time";
+/// Stat of [`TASK_ENVIRONMENT`]: the serialised options of the session.
+pub(crate) const PROFILE_OPTIONS: &str = "profile_options";

@@ -14,6 +14,7 @@ use std::collections::HashMap;
 
 use foldhash::fast::FixedState;
 
+use super::display::display_name;
 use super::wire::{BYTES, FIXED64, put_bytes, put_key, put_uint, put_varint};
 
 /// Key byte of `XEvent.stats` and `XLine.events`.
@@ -281,6 +282,9 @@ impl Plane {
                 put_uint(out, 1, id);
                 if !kind.name.is_empty() {
                     put_bytes(out, 2, kind.name.as_bytes());
+                }
+                if let Some(shown) = display_name(kind.name) {
+                    put_bytes(out, 4, shown.as_bytes());
                 }
                 let source = format!("{}:{}", kind.file, kind.line);
                 for (name, text) in [("module_path", kind.module_path), ("source", source.as_str())] {
