@@ -13,6 +13,9 @@ mod guard;
 #[cfg(not(zprof_loom))]
 #[allow(unsafe_code)] // unlocks what it locked before a fork
 mod helper;
+#[cfg(all(test, zprof_loom))]
+#[allow(unsafe_code)] // plays the part of thread.rs
+mod model;
 #[cfg(not(zprof_loom))]
 mod os;
 #[allow(unsafe_code)] // unlocks what it locked before a fork
@@ -31,6 +34,7 @@ mod thread;
 pub(crate) use guard::is_heard;
 #[cfg(not(zprof_loom))]
 pub use guard::{Guard, Span, hears, inert, open, word};
+#[cfg(not(zprof_loom))]
 pub(crate) use registry::Stream;
 pub use registry::Word;
 
@@ -43,6 +47,12 @@ pub(crate) mod primitive {
     pub(crate) use parking_lot::Mutex;
     pub(crate) use std::sync::Arc;
     pub(crate) use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
+
+    /// Ordering of the store that hands records to the drain.
+    #[inline(always)]
+    pub(crate) const fn publication() -> Ordering {
+        Ordering::Release
+    }
 
     /// A word that one thread writes and another reads later.
     #[derive(Debug)]
@@ -76,6 +86,16 @@ pub(crate) mod primitive {
     pub(crate) use loom::sync::Arc;
     pub(crate) use loom::sync::MutexGuard;
     pub(crate) use loom::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
+
+    std::thread_local! {
+        /// Set by the model that shows that too weak an ordering would be found out.
+        pub(crate) static WEAKENED: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
+    }
+
+    /// Ordering of the store that hands records to the drain.
+    pub(crate) fn publication() -> Ordering {
+        if WEAKENED.get() { Ordering::Relaxed } else { Ordering::Release }
+    }
 
     /// parking_lot's face over loom's lock.
     #[derive(Debug)]

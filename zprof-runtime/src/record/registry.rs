@@ -167,10 +167,10 @@ impl Log {
     }
 
     /// Takes what the thread has written in session `epoch`.
-    pub(crate) fn stream(self: &Arc<Self>, epoch: u32) -> Option<Stream> {
+    fn stream(this: &Arc<Self>, epoch: u32) -> Option<Stream> {
         // First whether the writer is gone, then what it wrote: nothing can come after that.
-        let ended = self.ended.load(Ordering::Acquire);
-        let mut chain = self.chain.lock();
+        let ended = this.ended.load(Ordering::Acquire);
+        let mut chain = this.chain.lock();
         if chain.epoch != epoch {
             return None;
         }
@@ -193,8 +193,8 @@ impl Log {
                 (chunk, len)
             })
             .collect();
-        let (lost, lost_notes) = (self.lost.load(Ordering::Relaxed), self.lost_notes.load(Ordering::Relaxed));
-        Some(Stream { log: Arc::clone(self), chunks, last, lost, lost_notes, ended })
+        let (lost, lost_notes) = (this.lost.load(Ordering::Relaxed), this.lost_notes.load(Ordering::Relaxed));
+        Some(Stream { log: Arc::clone(this), chunks, last, lost, lost_notes, ended })
     }
 
     /// Gives the log the id that its thread has after a fork.
@@ -301,7 +301,7 @@ impl Shared {
     /// Takes what each thread has written in session `epoch`, in the order in which the threads came.
     pub(crate) fn streams(&self, epoch: u32) -> Vec<Stream> {
         let logs = self.logs.lock();
-        logs.iter().filter_map(|log| log.stream(epoch)).collect()
+        logs.iter().filter_map(|log| Log::stream(log, epoch)).collect()
     }
 
     /// Takes the locks that a fork must not find taken.

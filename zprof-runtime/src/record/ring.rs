@@ -19,7 +19,7 @@ use std::alloc::{Layout, alloc, dealloc};
 use std::cell::Cell;
 use std::ptr::NonNull;
 
-use super::primitive::{AtomicPtr, Ordering, RawSlot};
+use super::primitive::{AtomicPtr, Ordering, RawSlot, publication};
 use crate::value::{Kind, Raw, RawArgs, Shape};
 
 /// Tag of a begin record.
@@ -342,8 +342,8 @@ impl Writer {
         // SAFETY: records are written only with room in a chunk, and `enter` keeps that chunk live until the writer
         // leaves it.
         let chunk = unsafe { &*self.chunk.get() };
-        // Release pairs with the Acquire in `ChunkBox::len`.
-        chunk.committed.store(next.cast_mut(), Ordering::Release);
+        // Release, which pairs with the Acquire in `ChunkBox::len`.
+        chunk.committed.store(next.cast_mut(), publication());
     }
 
     /// Writes a begin. `now` is read last, so that the time of writing is not part of the scope.

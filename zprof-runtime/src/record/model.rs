@@ -1,0 +1,240 @@
+//! Model checking of stream, log and pool with loom: every order of the threads' steps is tried.
+//!
+//! Run with `RUSTFLAGS="--cfg zprof_loom" cargo test -p zprof-runtime --release --lib model`.
+
+use loom::thread;
+
+use super::primitive::{Arc, WEAKENED};
+use super::registry::{Log, Shared, Word};
+use super::ring::{BEGIN, CLOSE, ChunkBox, END, Mark, Writer};
+use crate::site::{Level, NO_FILTER, Site};
+use crate::value::{Kind, Shape};
+
+fn site() -> &'static Site {
+    static SITE: Site = Site {
+        name: "s",
+        label: "s",
+        keys: &[],
+        level: Level::Critical,
+        filter: NO_FILTER,
+        module_path: "m",
+        file: "f",
+        line: 1,
+    };
+    &SITE
+}
+
+static SHAPE: Shape = Shape { site, kinds: &[] as &[Kind] };
+
+/// A thread of the model: what `thread.rs` keeps in thread-local storage.
+struct Thread {
+    shared: Arc<Shared>,
+    log: Arc<Log>,
+    writer: Writer,
+    tick: u64,
+}
+
+impl Thread {
+    fn new(shared: &Arc<Shared>) -> Self {
+        let log = Arc::new(Log::new(1, "t".to_owned()));
+        shared.register(Arc::clone(&log));
+        Self { shared: Arc::clone(shared), log, writer: Writer::new(), tick: 0 }
+    }
+
+    fn now(&mut self) -> u64 {
+        self.tick += 1;
+        self.tick
+    }
+
+    /// Opens a scope if a session is seen; `None` where none is, or where there is no room.
+    fn open(&mut self) -> Option<Mark> {
+        let word = self.shared.word();
+        if word.is_off() {
+            return None;
+        }
+        let mut room = None;
+        if self.writer.epoch() == word.epoch() {
+            room = self.writer.room(2);
+        }
+        let room = room.or_else(|| self.log.make_room(&self.shared.pool, &self.writer, word, 2));
+        let tick = self.now();
+        // SAFETY: the room is this writer's, for two words, and nothing was written since.
+        room.map(|room| unsafe { self.writer.begin(room, &SHAPE, (), || tick) })
+    }
+
+    fn close(&mut self, mark: Mark) {
+        let word = self.shared.word();
+        if word.is_off() || word.epoch() != self.writer.epoch() {
+            return;
+        }
+        let tick = self.now();
+        if self.writer.top() == mark.position {
+            self.writer.end_top(mark, tick);
+        } else if self.writer.is_ours(mark) {
+            // SAFETY: the mark is of this session, and each is closed once.
+            unsafe { self.writer.end_by_position(mark, tick) };
+        }
+    }
+
+    fn end(self) {
+        self.writer.leave();
+        self.log.end(self.tick + 1);
+    }
+}
+
+/// Tags of the records that a drain of session `word` finds, stream by stream.
+fn drain(shared: &Shared, word: Word) -> Vec<Vec<u64>> {
+    shared
+        .streams(word.epoch())
+        .iter()
+        .map(|stream| {
+            let whole = stream.chunks.iter().map(|(chunk, len)| (chunk, *len));
+            let last = stream.last.iter().map(|(tail, len)| (tail.chunk(), *len));
+            whole.chain(last).flat_map(|(chunk, len)| tags(chunk, len)).collect()
+        })
+        .collect()
+}
+
+/// Reads records as the drain does; loom fails the model where a word is read that the writer may still write.
+fn tags(chunk: &ChunkBox, len: usize) -> Vec<u64> {
+    let mut tags = Vec::new();
+    let mut at = 0;
+    while at < len {
+        // SAFETY: `at` is below the published length.
+        let tag = unsafe { chunk.word(at) } & 3;
+        let words = match tag {
+            BEGIN => 2,
+            END => 1,
+            CLOSE => 3,
+            other => panic!("tag {other}"),
+        };
+        for word in at..at + words {
+            // SAFETY: only whole records are published.
+            let _ = unsafe { chunk.word(word) };
+        }
+        tags.push(tag);
+        at += words;
+    }
+    tags
+}
+
+const ON: u64 = 3;
+
+#[test]
+fn model_a_drain_sees_whole_records_in_order() {
+    loom::model(|| {
+        let shared = Arc::new(Shared::new());
+        let word = shared.open_session(ON, u64::MAX);
+        let mut recorder = Thread::new(&shared);
+        let writer = thread::spawn(move || {
+            if let Some(mark) = recorder.open() {
+                recorder.close(mark);
+            }
+            if let Some(mark) = recorder.open() {
+                recorder.close(mark);
+            }
+            recorder.end();
+        });
+        shared.close_session();
+        let seen = drain(&shared, word).into_iter().flatten().collect::<Vec<_>>();
+        assert!([BEGIN, END, BEGIN, END].starts_with(&seen), "{seen:?}");
+        writer.join().expect("the writer ends well");
+    });
+}
+
+#[test]
+fn model_a_thread_that_has_ended_has_lost_nothing() {
+    loom::model(|| {
+        let shared = Arc::new(Shared::new());
+        let word = shared.open_session(ON, u64::MAX);
+        let mut recorder = Thread::new(&shared);
+        let writer = thread::spawn(move || {
+            let mark = recorder.open().expect("the session is open");
+            recorder.close(mark);
+            recorder.end();
+        });
+        // The drain of a live session may come before, between or after; joined, all must be there.
+        writer.join().expect("the writer ends well");
+        shared.close_session();
+        assert_eq!(drain(&shared, word), [[BEGIN, END]]);
+    });
+}
+
+#[test]
+fn model_chunks_are_reused_only_after_their_writer_has_moved_on() {
+    // Two switches away from a thread that could go on find what there is to find; all of them take minutes.
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(2);
+    model.check(|| {
+        let shared = Arc::new(Shared::new());
+        let first = shared.open_session(ON, u64::MAX);
+        let mut recorder = Thread::new(&shared);
+        let writer = thread::spawn(move || {
+            let mark = recorder.open();
+            if let Some(mark) = mark {
+                recorder.close(mark);
+            }
+            recorder.end();
+        });
+        shared.close_session();
+        let seen = drain(&shared, first).into_iter().flatten().count();
+        let second = shared.open_session(ON, u64::MAX);
+        // Another thread takes what the pool has; loom fails if the first writer still writes there.
+        let mut other = Thread::new(&shared);
+        let mark = other.open().expect("the session is open");
+        other.close(mark);
+        shared.close_session();
+        let streams = drain(&shared, second);
+        assert!(streams.contains(&vec![BEGIN, END]), "{streams:?} after {seen}");
+        writer.join().expect("the writer ends well");
+    });
+}
+
+#[test]
+fn model_a_session_takes_only_its_own_records() {
+    loom::model(|| {
+        let shared = Arc::new(Shared::new());
+        let first = shared.open_session(ON, u64::MAX);
+        let mut recorder = Thread::new(&shared);
+        let mark = recorder.open().expect("the session is open");
+        shared.close_session();
+        assert_eq!(drain(&shared, first), [[BEGIN]]);
+        let control = Arc::clone(&shared);
+        let starter = thread::spawn(move || control.open_session(ON, u64::MAX));
+        recorder.close(mark);
+        let inner = recorder.open();
+        let second = starter.join().expect("starts");
+        if let Some(inner) = inner {
+            recorder.close(inner);
+        }
+        shared.close_session();
+        let seen = drain(&shared, second).into_iter().flatten().collect::<Vec<_>>();
+        assert!(seen.is_empty() || seen == [BEGIN, END], "{seen:?}");
+        drop(recorder);
+    });
+}
+
+/// The proof that these models can fail: the same hand-over with the length published by a relaxed store.
+#[test]
+fn model_a_relaxed_publication_is_caught() {
+    WEAKENED.set(true);
+    let weakened = std::panic::catch_unwind(|| {
+        loom::model(|| {
+            let shared = Arc::new(Shared::new());
+            let word = shared.open_session(ON, u64::MAX);
+            let mut recorder = Thread::new(&shared);
+            let writer = thread::spawn(move || {
+                if let Some(mark) = recorder.open() {
+                    recorder.close(mark);
+                }
+            });
+            shared.close_session();
+            drain(&shared, word);
+            writer.join().expect("the writer ends well");
+        });
+    });
+    WEAKENED.set(false);
+    let message = weakened.expect_err("a relaxed store must be found out");
+    let text = message.downcast_ref::<String>().cloned().unwrap_or_default();
+    assert!(text.contains("Causality violation"), "{text}");
+}
