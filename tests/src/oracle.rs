@@ -101,3 +101,43 @@ fn program(name: &str) -> PathBuf {
     );
     path
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::canonical;
+
+    #[test]
+    fn annotations_become_a_plane_and_the_plane_json() {
+        let event = |thread_id, start_ns, text: &str| TraceMe {
+            thread_id,
+            thread_name: format!("thread {thread_id}"),
+            start_ns,
+            end_ns: start_ns + 5,
+            text: text.into(),
+        };
+        let events = vec![event(7, 10, "tab\tand\nline#k=v,n=-2#"), event(9, 20, "plain"), event(9, 30, "")];
+        let planes = host_events(&[(events, 10), (vec![], 1)]);
+        let expected = "\
+plane \"/host:CPU\" id 0
+  event kind \"\"
+  event kind \"plain\"
+  event kind \"tab\\tand\\nline\"
+  stat name \"k\" described \"\"
+  stat name \"n\" described \"\"
+  stat name \"v\" described \"\"
+  line \"thread 7\" id 7 at 10 ns
+    at 0 ps for 5000 ps k=ref:\"v\" n=i64:-2 of \"tab\\tand\\nline\"
+  line \"thread 9\" id 9 at 10 ns
+    at 10000 ps for 5000 ps of \"plain\"
+    at 20000 ps for 5000 ps of \"\"
+";
+        assert_eq!(canonical(&planes[0]).to_string(), expected);
+        assert_eq!(canonical(&planes[1]).to_string(), "plane \"/host:CPU\" id 0\n");
+
+        let documents = trace_json(&planes);
+        let start = br#"{"displayTimeUnit":"ns","metadata":{"highres-ticks":true},"traceEvents":[{"ph":"M","pid":701,"#;
+        assert!(documents[0].starts_with(start) && documents[1].starts_with(start), "{documents:?}");
+        assert!(documents[0].len() > documents[1].len());
+    }
+}

@@ -173,9 +173,12 @@ fn stats_of_the_plane_are_overwritten() {
 fn a_value_that_says_nothing_overwrites_nothing() {
     let target = Plane::new("d").plane_stat("x", Value::Int64Value(1)).plane_stat("y", Value::Int64Value(2));
     let source = Plane::new("d").plane_stat("x", Value::RefValue(99)).plane_stat("z", Value::RefValue(99));
-    assert_merged(
-        target,
-        source,
+    let mut space = space([target, source.plane_stat("y", Value::Int64Value(3))]);
+    space.planes[1].stats[2].value = None;
+    assert_tree(
+        &space,
+        0,
+        0,
         "\
 plane \"d\" id 0
   stat x=i64:1
@@ -184,6 +187,7 @@ plane \"d\" id 0
   stat name \"x\" described \"\"
   stat name \"y\" described \"\"
   stat name \"z\" described \"\"
+plane \"/host:CPU\" id 0
 ",
     );
 }
