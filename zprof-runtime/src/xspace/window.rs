@@ -1,0 +1,304 @@
+//! A window of fixed size that slides over a [`Source`], and a cursor that reads one protobuf message through it.
+//!
+//! Nothing is ever loaded whole: a field of bytes is an [`Extent`] of the source, and whoever wants its content reads
+//! it in pieces. Lengths are checked against the enclosing message before they are believed.
+
+use super::source::Source;
+use super::wire::{BYTES, FIXED32, FIXED64, GROUP_END, GROUP_START, MAX_VARINT, VARINT, get_varint, wide};
+use crate::{Error, ErrorKind, Result};
+
+/// Bytes of the window: large enough that a read's cost vanishes, small enough to stay in the cache.
+const WINDOW: usize = 256 << 10;
+/// Bytes of the longest piece that [`Window::piece`] returns.
+pub(crate) const PIECE: u64 = 64 << 10;
+/// Bytes of a key and the varint after it, at most.
+const HEAD: usize = 2 * MAX_VARINT;
+/// How deep groups may nest, which only unknown fields can be; the limit of other protobuf readers.
+const MAX_GROUPS: usize = 100;
+
+/// A run of bytes of the source.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Extent {
+    pub(crate) at: u64,
+    pub(crate) len: u64,
+}
+
+/// The place within a message of which fields are read.
+#[derive(Clone, Debug)]
+pub(crate) struct Cursor {
+    /// What the message is, for errors.
+    what: &'static str,
+    /// Where the next field begins.
+    at: u64,
+    /// Where the message ends; `at` is never beyond.
+    end: u64,
+}
+
+impl Cursor {
+    pub(crate) fn new(what: &'static str, body: Extent) -> Self {
+        Self { what, at: body.at, end: body.at + body.len }
+    }
+}
+
+/// The value of a field, as far as its wire type tells.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Wire {
+    Varint(u64),
+    Fixed64(u64),
+    Bytes(Extent),
+    /// A group or a 32-bit word: no field of an XSpace has these, so they are skipped.
+    Other,
+}
+
+/// One field of a message.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Field {
+    pub(crate) number: u32,
+    pub(crate) wire: Wire,
+}
+
+/// A window over a source.
+pub(crate) struct Window<'s> {
+    source: &'s dyn Source,
+    size: u64,
+    buffer: Box<[u8]>,
+    /// Where the buffer's first byte lies in the source.
+    start: u64,
+    /// How many bytes of the buffer are filled.
+    filled: usize,
+    /// Holds a piece of text from outside the window.
+    aside: Vec<u8>,
+}
+
+impl<'s> Window<'s> {
+    pub(crate) fn new(source: &'s dyn Source) -> Result<Self> {
+        let size = source.size().map_err(|error| Error::io("failed to ask for the size of the XSpace", error))?;
+        let capacity = usize::try_from(size).unwrap_or(WINDOW).min(WINDOW);
+        let buffer = vec![0; capacity].into_boxed_slice();
+        Ok(Self { source, size, buffer, start: 0, filled: 0, aside: Vec::new() })
+    }
+
+    /// The whole source.
+    pub(crate) fn whole(&self) -> Extent {
+        Extent { at: 0, len: self.size }
+    }
+
+    /// The next field of the cursor's message, or `None` at its end.
+    #[inline]
+    pub(crate) fn field(&mut self, cursor: &mut Cursor) -> Result<Option<Field>> {
+        if cursor.at == cursor.end {
+            return Ok(None);
+        }
+        let left = cursor.end - cursor.at;
+        if self.peek(cursor.at).len() < HEAD && wide(self.peek(cursor.at).len()) < left {
+            self.fill(cursor.at)?;
+        }
+        let mut bytes = self.peek(cursor.at);
+        if left < wide(HEAD) {
+            #[allow(clippy::cast_possible_truncation)] // less than HEAD
+            let left = left as usize;
+            bytes = bytes.get(..left).unwrap_or(bytes);
+        }
+        let Some((key, key_len)) = get_varint(bytes) else { return Err(cut_varint(cursor, cursor.at)) };
+        let Ok(key) = u32::try_from(key) else {
+            return Err(invalid(cursor.at, format_args!("a field of the {} has a key beyond 32 bits", cursor.what)));
+        };
+        let number = key >> 3;
+        if number == 0 {
+            return Err(zero_field(cursor));
+        }
+        let value_at = cursor.at + wide(key_len);
+        let rest = &bytes[key_len..];
+        let wire = match key & 7 {
+            VARINT => {
+                let Some((value, len)) = get_varint(rest) else { return Err(cut_varint(cursor, value_at)) };
+                cursor.at = value_at + wide(len);
+                Wire::Varint(value)
+            }
+            BYTES => {
+                let Some((len, len_len)) = get_varint(rest) else { return Err(cut_varint(cursor, value_at)) };
+                let at = value_at + wide(len_len);
+                if len > cursor.end - at {
+                    return Err(overrun(cursor, number, len));
+                }
+                cursor.at = at + len;
+                Wire::Bytes(Extent { at, len })
+            }
+            FIXED64 => {
+                let Some(word) = rest.first_chunk() else { return Err(overrun(cursor, number, 8)) };
+                cursor.at = value_at + 8;
+                Wire::Fixed64(u64::from_le_bytes(*word))
+            }
+            _ => {
+                self.skip(cursor, key)?;
+                Wire::Other
+            }
+        };
+        Ok(Some(Field { number, wire }))
+    }
+
+    /// Up to [`PIECE`] bytes from the head of `extent`: all of them unless it is longer. The window stays where it is.
+    pub(crate) fn piece(&mut self, extent: Extent) -> Result<&[u8]> {
+        #[allow(clippy::cast_possible_truncation)] // at most PIECE
+        let len = extent.len.min(PIECE) as usize;
+        if self.peek(extent.at).len() >= len {
+            return Ok(&self.peek(extent.at)[..len]);
+        }
+        let mut aside = std::mem::take(&mut self.aside);
+        aside.resize(len, 0);
+        let done = self.read(&mut aside, extent.at);
+        self.aside = aside;
+        done?;
+        Ok(&self.aside)
+    }
+
+    /// The filled bytes of the window from `at` on; none if `at` lies outside.
+    #[inline]
+    fn peek(&self, at: u64) -> &[u8] {
+        let skip = at.wrapping_sub(self.start);
+        if skip >= wide(self.filled) {
+            return &[];
+        }
+        #[allow(clippy::cast_possible_truncation)] // less than the length of the buffer
+        &self.buffer[skip as usize..self.filled]
+    }
+
+    /// Moves the window so that it begins at `at`.
+    #[cold]
+    fn fill(&mut self, at: u64) -> Result<()> {
+        let left = usize::try_from(self.size - at).unwrap_or(usize::MAX);
+        let count = left.min(self.buffer.len());
+        self.filled = 0;
+        let mut buffer = std::mem::take(&mut self.buffer);
+        let done = self.read(&mut buffer[..count], at);
+        self.buffer = buffer;
+        done?;
+        self.start = at;
+        self.filled = count;
+        Ok(())
+    }
+
+    fn read(&self, buffer: &mut [u8], at: u64) -> Result<()> {
+        let mut done = 0;
+        while done < buffer.len() {
+            let place = at + wide(done);
+            match self.source.read_at(&mut buffer[done..], place) {
+                Ok(0) => {
+                    let what = format!("failed to read the XSpace at byte {place}");
+                    return Err(Error::io(what, std::io::Error::other("it became shorter while it was read")));
+                }
+                Ok(count) => done += count,
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(Error::io(format!("failed to read the XSpace at byte {place}"), error)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Moves the cursor behind the field with this key, of a wire type that no field of an XSpace has.
+    #[cold]
+    fn skip(&mut self, cursor: &mut Cursor, key: u32) -> Result<()> {
+        let field_at = cursor.at;
+        let mut open = [0; MAX_GROUPS];
+        let mut depth = 0;
+        let mut key = key;
+        loop {
+            let (number, key_at) = (key >> 3, cursor.at);
+            if number == 0 {
+                return Err(zero_field(cursor));
+            }
+            self.skip_varint(cursor)?;
+            match key & 7 {
+                VARINT => _ = self.skip_varint(cursor)?,
+                FIXED64 => skip_bytes(cursor, number, key_at, 8)?,
+                FIXED32 => skip_bytes(cursor, number, key_at, 4)?,
+                BYTES => {
+                    let len = self.skip_varint(cursor)?;
+                    skip_bytes(cursor, number, key_at, len)?;
+                }
+                GROUP_START => {
+                    let Some(slot) = open.get_mut(depth) else {
+                        return Err(invalid(key_at, format_args!("groups nest deeper than {MAX_GROUPS}")));
+                    };
+                    *slot = number;
+                    depth += 1;
+                }
+                GROUP_END => {
+                    if depth == 0 || open[depth - 1] != number {
+                        return Err(invalid(key_at, format_args!("the end of a group that was not open")));
+                    }
+                    depth -= 1;
+                }
+                wire_type => {
+                    return Err(invalid(key_at, format_args!("field {number} has the unknown wire type {wire_type}")));
+                }
+            }
+            if depth == 0 {
+                return Ok(());
+            }
+            if cursor.at == cursor.end {
+                return Err(invalid(field_at, format_args!("a group does not end within the {}", cursor.what)));
+            }
+            let key_at = cursor.at;
+            let Ok(next) = u32::try_from(self.skip_varint(cursor)?) else {
+                return Err(invalid(key_at, format_args!("a field of the {} has a key beyond 32 bits", cursor.what)));
+            };
+            cursor.at = key_at;
+            key = next;
+        }
+    }
+
+    fn skip_varint(&mut self, cursor: &mut Cursor) -> Result<u64> {
+        let left = cursor.end - cursor.at;
+        if self.peek(cursor.at).len() < MAX_VARINT && wide(self.peek(cursor.at).len()) < left {
+            self.fill(cursor.at)?;
+        }
+        match get_varint(self.peek(cursor.at)) {
+            Some((value, len)) if wide(len) <= left => {
+                cursor.at += wide(len);
+                Ok(value)
+            }
+            _ => Err(cut_varint(cursor, cursor.at)),
+        }
+    }
+}
+
+fn skip_bytes(cursor: &mut Cursor, number: u32, field_at: u64, len: u64) -> Result<()> {
+    if len > cursor.end - cursor.at {
+        return Err(overrun(&Cursor { at: field_at, ..cursor.clone() }, number, len));
+    }
+    cursor.at += len;
+    Ok(())
+}
+
+/// The error for bytes that are not an XSpace, at a byte of the source.
+#[cold]
+pub(crate) fn invalid(at: u64, reason: std::fmt::Arguments<'_>) -> Error {
+    Error::new(ErrorKind::InvalidData, format!("not an XSpace: {reason}, at byte {at}"))
+}
+
+#[cold]
+fn zero_field(cursor: &Cursor) -> Error {
+    invalid(cursor.at, format_args!("a zero where a field of the {} should begin", cursor.what))
+}
+
+#[cold]
+fn cut_varint(cursor: &Cursor, at: u64) -> Error {
+    invalid(at, format_args!("a number does not end within {MAX_VARINT} bytes and within the {}", cursor.what))
+}
+
+#[cold]
+fn overrun(cursor: &Cursor, number: u32, len: u64) -> Error {
+    let Cursor { what, at, end } = cursor;
+    let name = match (*what, number) {
+        ("file", 1) => "plane",
+        ("plane", 3) => "line",
+        ("plane", 4) => "event metadata",
+        ("plane", 5) => "stat metadata",
+        ("line", 4) => "event",
+        ("event" | "event metadata", _) => "stat or name",
+        _ => "field",
+    };
+    let message = format!("not an XSpace: {name} at byte {at} claims {len} bytes, but the {what} ends at byte {end}");
+    Error::new(ErrorKind::InvalidData, message)
+}
