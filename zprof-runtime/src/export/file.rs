@@ -93,7 +93,8 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let target = folder.path().join("out.json");
         fs::write(&target, "old").expect("is written");
-        let error = write_whole(&target, |_| Err::<(), _>(Error::new(ErrorKind::InvalidData, "no"))).expect_err("fails");
+        let error =
+            write_whole(&target, |_| Err::<(), _>(Error::new(ErrorKind::InvalidData, "no"))).expect_err("fails");
         assert_eq!(error.kind(), ErrorKind::InvalidData);
         assert_eq!(fs::read_to_string(&target).expect("is there"), "old");
         assert_eq!(names(folder.path()), ["out.json"]);

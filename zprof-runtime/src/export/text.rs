@@ -144,7 +144,8 @@ pub(super) fn put_double(out: &mut Vec<u8>, value: f64) {
     let len = 16 - rest.len();
     let text = &scratch[..len];
     let mut digits = [text[0], text[2], text[3], text[4], text[5], text[6]];
-    let exponent = text[8..].iter().filter(|byte| **byte != b'-').fold(0, |sum, digit| sum * 10 + usize::from(digit - b'0'));
+    let exponent =
+        text[8..].iter().filter(|byte| **byte != b'-').fold(0, |sum, digit| sum * 10 + usize::from(digit - b'0'));
     let below_one = text[8] == b'-';
     let significant = digits.iter().rposition(|digit| *digit != b'0').map_or(1, |last| last + 1);
     if below_one && exponent <= 4 {

@@ -116,7 +116,11 @@ pub(crate) fn each_plane<'s>(
         }
         each(window, plane)?;
     }
-    if known { Ok(()) } else { Err(invalid(0, format_args!("no plane, error, warning or host name in the whole file"))) }
+    if known {
+        Ok(())
+    } else {
+        Err(invalid(0, format_args!("no plane, error, warning or host name in the whole file")))
+    }
 }
 
 /// Walks over the lines of a plane. Each is read to its end before it is given, as its header may follow its events.

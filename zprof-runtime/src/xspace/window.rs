@@ -64,8 +64,10 @@ pub(crate) struct Window<'s> {
     buffer: Box<[u8]>,
     /// Where the buffer's first byte lies in the source.
     start: u64,
-    /// How many bytes of the buffer are filled.
+    /// How many bytes of the buffer are filled; after them come at least HEAD zeros.
     filled: usize,
+    /// At how many of them, from the first, a key and its value can be read without a look at what follows.
+    ready: u64,
     /// Holds a piece of text from outside the window.
     aside: Vec<u8>,
 }
@@ -74,8 +76,8 @@ impl<'s> Window<'s> {
     pub(crate) fn new(source: &'s dyn Source) -> Result<Self> {
         let size = source.size().map_err(|error| Error::io("failed to ask for the size of the XSpace", error))?;
         let capacity = usize::try_from(size).unwrap_or(WINDOW).min(WINDOW);
-        let buffer = vec![0; capacity].into_boxed_slice();
-        Ok(Self { source, size, buffer, start: 0, filled: 0, aside: Vec::new() })
+        let buffer = vec![0; capacity + HEAD].into_boxed_slice();
+        Ok(Self { source, size, buffer, start: 0, filled: 0, ready: 0, aside: Vec::new() })
     }
 
     /// The whole source.
@@ -84,51 +86,56 @@ impl<'s> Window<'s> {
     }
 
     /// The next field of the cursor's message, or `None` at its end.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn field(&mut self, cursor: &mut Cursor) -> Result<Option<Field>> {
         if cursor.at == cursor.end {
             return Ok(None);
         }
-        let left = cursor.end - cursor.at;
-        if self.peek(cursor.at).len() < HEAD && wide(self.peek(cursor.at).len()) < left {
+        if cursor.at.wrapping_sub(self.start) >= self.ready {
             self.fill(cursor.at)?;
         }
-        let mut bytes = self.peek(cursor.at);
-        if left < wide(HEAD) {
-            #[allow(clippy::cast_possible_truncation)] // less than HEAD
-            let left = left as usize;
-            bytes = bytes.get(..left).unwrap_or(bytes);
-        }
-        let Some((key, key_len)) = get_varint(bytes) else { return Err(cut_varint(cursor, cursor.at)) };
-        let Ok(key) = u32::try_from(key) else {
-            return Err(invalid(cursor.at, format_args!("a field of the {} has a key beyond 32 bits", cursor.what)));
-        };
-        let number = key >> 3;
-        if number == 0 {
-            return Err(zero_field(cursor));
-        }
+        // The head may reach beyond the message, so what it says is checked against what is left.
+        let left = cursor.end - cursor.at;
+        let head = self.head(cursor.at);
+        let Some((key, key_len)) = get_varint(head) else { return Err(cut_varint(cursor, cursor.at)) };
         let value_at = cursor.at + wide(key_len);
-        let rest = &bytes[key_len..];
+        let rest = &head[key_len..];
+        let number = key >> 3;
+        if number == 0 || number > u64::from(u32::MAX >> 3) {
+            return Err(bad_number(cursor));
+        }
+        #[allow(clippy::cast_possible_truncation)] // below 2^32
+        let key = key as u32;
+        let number = key >> 3;
         let wire = match key & 7 {
             VARINT => {
                 let Some((value, len)) = get_varint(rest) else { return Err(cut_varint(cursor, value_at)) };
+                if wide(key_len + len) > left {
+                    return Err(cut_varint(cursor, value_at));
+                }
                 cursor.at = value_at + wide(len);
                 Wire::Varint(value)
             }
             BYTES => {
                 let Some((len, len_len)) = get_varint(rest) else { return Err(cut_varint(cursor, value_at)) };
-                let at = value_at + wide(len_len);
-                if len > cursor.end - at {
+                let head_len = wide(key_len + len_len);
+                if head_len > left {
+                    return Err(cut_varint(cursor, value_at));
+                }
+                if len > left - head_len {
                     return Err(overrun(cursor, number, len));
                 }
+                let at = cursor.at + head_len;
                 cursor.at = at + len;
                 Wire::Bytes(Extent { at, len })
             }
-            FIXED64 => {
-                let Some(word) = rest.first_chunk() else { return Err(overrun(cursor, number, 8)) };
-                cursor.at = value_at + 8;
-                Wire::Fixed64(u64::from_le_bytes(*word))
-            }
+            FIXED64 => match rest.first_chunk() {
+                Some(word) if wide(key_len + 8) <= left => {
+                    cursor.at = value_at + 8;
+                    Wire::Fixed64(u64::from_le_bytes(*word))
+                }
+                _ => return Err(overrun(cursor, number, 8)),
+            },
             _ => {
                 self.skip(cursor, key)?;
                 Wire::Other
@@ -152,6 +159,14 @@ impl<'s> Window<'s> {
         Ok(&self.aside)
     }
 
+    /// The bytes of a key and a value at `at`, which lies in the window's ready part; zeros beyond the file.
+    #[inline(always)]
+    fn head(&self, at: u64) -> &[u8] {
+        #[allow(clippy::cast_possible_truncation)] // less than the length of the buffer
+        let skip = at.wrapping_sub(self.start) as usize;
+        &self.buffer[skip..skip + HEAD]
+    }
+
     /// The filled bytes of the window from `at` on; none if `at` lies outside.
     #[inline]
     fn peek(&self, at: u64) -> &[u8] {
@@ -167,14 +182,16 @@ impl<'s> Window<'s> {
     #[cold]
     fn fill(&mut self, at: u64) -> Result<()> {
         let left = usize::try_from(self.size - at).unwrap_or(usize::MAX);
-        let count = left.min(self.buffer.len());
-        self.filled = 0;
+        let count = left.min(self.buffer.len() - HEAD);
+        (self.filled, self.ready) = (0, 0);
         let mut buffer = std::mem::take(&mut self.buffer);
         let done = self.read(&mut buffer[..count], at);
         self.buffer = buffer;
         done?;
+        self.buffer[count..count + HEAD].fill(0);
         self.start = at;
         self.filled = count;
+        self.ready = wide(if count == left { count } else { count + 1 - HEAD });
         Ok(())
     }
 
@@ -205,7 +222,7 @@ impl<'s> Window<'s> {
         loop {
             let (number, key_at) = (key >> 3, cursor.at);
             if number == 0 {
-                return Err(zero_field(cursor));
+                return Err(bad_number(cursor));
             }
             self.skip_varint(cursor)?;
             match key & 7 {
@@ -239,21 +256,23 @@ impl<'s> Window<'s> {
             if cursor.at == cursor.end {
                 return Err(invalid(field_at, format_args!("a group does not end within the {}", cursor.what)));
             }
+            // The next round reads its key again.
             let key_at = cursor.at;
-            let Ok(next) = u32::try_from(self.skip_varint(cursor)?) else {
-                return Err(invalid(key_at, format_args!("a field of the {} has a key beyond 32 bits", cursor.what)));
-            };
+            let next = self.skip_varint(cursor)?;
             cursor.at = key_at;
-            key = next;
+            key = u32::try_from(next).map_err(|_| bad_number(cursor))?;
         }
     }
 
     fn skip_varint(&mut self, cursor: &mut Cursor) -> Result<u64> {
         let left = cursor.end - cursor.at;
-        if self.peek(cursor.at).len() < MAX_VARINT && wide(self.peek(cursor.at).len()) < left {
+        if left == 0 {
+            return Err(cut_varint(cursor, cursor.at));
+        }
+        if cursor.at.wrapping_sub(self.start) >= self.ready {
             self.fill(cursor.at)?;
         }
-        match get_varint(self.peek(cursor.at)) {
+        match get_varint(self.head(cursor.at)) {
             Some((value, len)) if wide(len) <= left => {
                 cursor.at += wide(len);
                 Ok(value)
@@ -278,8 +297,9 @@ pub(crate) fn invalid(at: u64, reason: std::fmt::Arguments<'_>) -> Error {
 }
 
 #[cold]
-fn zero_field(cursor: &Cursor) -> Error {
-    invalid(cursor.at, format_args!("a zero where a field of the {} should begin", cursor.what))
+fn bad_number(cursor: &Cursor) -> Error {
+    let reason = "begins with no field number: it is 0 or beyond 29 bits";
+    invalid(cursor.at, format_args!("what should be a field of the {} {reason}", cursor.what))
 }
 
 #[cold]

@@ -66,7 +66,26 @@ pub(crate) fn get_varint(bytes: &[u8]) -> Option<(u64, usize)> {
     }
 }
 
+#[inline]
 fn get_long_varint(bytes: &[u8]) -> Option<(u64, usize)> {
+    // Up to eight bytes at once: those before the first without its high bit, seven bits of each pushed together.
+    if let Some(word) = bytes.first_chunk() {
+        let word = u64::from_le_bytes(*word);
+        let stops = !word & 0x8080_8080_8080_8080;
+        if stops != 0 {
+            let bits = stops.trailing_zeros(); // 7, 15, … 63
+            let sevens = word & (u64::MAX >> (63 - bits)) & 0x7f7f_7f7f_7f7f_7f7f;
+            let pairs = sevens & 0x007f_007f_007f_007f | (sevens & 0x7f00_7f00_7f00_7f00) >> 1;
+            let quads = pairs & 0x0000_3fff_0000_3fff | (pairs & 0x3fff_0000_3fff_0000) >> 2;
+            let value = quads & 0x0fff_ffff | (quads & 0x0fff_ffff_0000_0000) >> 4;
+            return Some((value, (bits as usize + 1) / 8)); // at most 8
+        }
+    }
+    get_any_varint(bytes)
+}
+
+#[cold]
+fn get_any_varint(bytes: &[u8]) -> Option<(u64, usize)> {
     let mut value = 0;
     for (index, byte) in bytes.iter().take(MAX_VARINT).enumerate() {
         value |= u64::from(byte & 0x7f) << (7 * index);
@@ -90,6 +109,19 @@ mod tests {
             assert_eq!(get_varint(&bytes[..len - 1]), None, "{value} cut short");
             bytes.push(0xff);
             assert_eq!(get_varint(&bytes), Some((value, len)), "{value}");
+        }
+    }
+
+    #[test]
+    fn varints_of_every_length_read_back_within_more_bytes() {
+        for bits in 0..64 {
+            let value = 0xa5c3_96f0_1e87_d2b4_u64 >> bits;
+            let mut bytes = Vec::new();
+            put_varint(&mut bytes, value);
+            let len = bytes.len();
+            assert_eq!(get_varint(&bytes), Some((value, len)), "{value} alone");
+            bytes.extend([0xff; MAX_VARINT]);
+            assert_eq!(get_varint(&bytes), Some((value, len)), "{value} with more");
         }
     }
 

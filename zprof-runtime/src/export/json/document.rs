@@ -119,7 +119,12 @@ impl Document {
         Ok(summary)
     }
 
-    fn write_metadata(&mut self, window: &mut Window<'_>, out: &mut Output<'_>, summary: &mut JsonSummary) -> Result<()> {
+    fn write_metadata(
+        &mut self,
+        window: &mut Window<'_>,
+        out: &mut Output<'_>,
+        summary: &mut JsonSummary,
+    ) -> Result<()> {
         let mut by_pid: Vec<&mut Plane> = self.planes.iter_mut().collect();
         by_pid.sort_by_key(|plane| plane.pid);
         let mut kept = 0;

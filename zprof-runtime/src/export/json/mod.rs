@@ -109,13 +109,15 @@ pub fn write_json(source: &dyn Source, out: &mut dyn io::Write, options: &JsonOp
 /// # Errors
 /// As of [`write_json`]; the message names both files. [`ErrorKind::InvalidInput`] if both are the same file.
 pub fn export_json_file(xspace: &Path, json: &Path) -> Result<JsonSummary> {
-    let source = File::open(xspace).map_err(|error| Error::io(format!("failed to open `{}`", xspace.display()), error))?;
+    let source =
+        File::open(xspace).map_err(|error| Error::io(format!("failed to open `{}`", xspace.display()), error))?;
     if let (Ok(from), Ok(to)) = (fs::canonicalize(xspace), fs::canonicalize(json)) {
         if from == to {
             let message = format!("`{}` cannot be both the XSpace and its JSON; name another file", json.display());
             return Err(Error::new(ErrorKind::InvalidInput, message));
         }
     }
-    write_whole(json, |file| write_json(&source, file, &JsonOptions::default()))
-        .map_err(|error| error.context(format_args!("failed to convert `{}` to `{}`", xspace.display(), json.display())))
+    write_whole(json, |file| write_json(&source, file, &JsonOptions::default())).map_err(|error| {
+        error.context(format_args!("failed to convert `{}` to `{}`", xspace.display(), json.display()))
+    })
 }
