@@ -1,1 +1,3 @@
 //! Behaviour of zprof through its face, one module a subject.
+
+mod json;
