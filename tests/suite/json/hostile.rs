@@ -1,12 +1,12 @@
 //! Bytes that nobody means: cut, flipped, huge, nested, mangled. An error that says where, or a document; never a panic.
 
 use std::ffi::OsString;
-use std::fs;
 use std::path::Path;
+use std::{fs, io};
 
 use proptest::prelude::*;
 use zprof_runtime::ErrorKind;
-use zprof_runtime::export::export_json_file;
+use zprof_runtime::export::{JsonOptions, export_json_file, write_json};
 
 use super::wire::{Kind, Wire, bytes, event_metadata, fields, int, key, message, respell, stat_metadata, varint};
 use super::{convert, elements, fixture, fixture_bytes};
@@ -309,6 +309,32 @@ fn files_that_cannot_be_read_or_written_are_named() {
     assert_eq!(error.kind(), ErrorKind::InvalidInput);
     assert_eq!(fs::read(&copy).expect("is there"), fixture_bytes("host_events.xplane.pb"));
     assert_eq!(names(folder.path()), ["same.xplane.pb"]);
+}
+
+/// Takes so many bytes and no more.
+struct Full(usize);
+
+impl io::Write for Full {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let count = self.0.min(bytes.len());
+        self.0 -= count;
+        if count == 0 { Err(io::ErrorKind::StorageFull.into()) } else { Ok(count) }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_full_disk_is_an_error_wherever_it_gets_full() {
+    let xspace = fixture_bytes("jax_cpu_small.xplane.pb");
+    let whole = convert(&xspace).expect("is an XSpace").0.len();
+    for room in [0, 1, 70_000, whole - 1] {
+        let error = write_json(&xspace.as_slice(), &mut Full(room), &JsonOptions::default()).expect_err("is full");
+        assert_eq!((error.kind(), error.to_string().as_str()), (ErrorKind::Io, "failed to write the JSON"), "{room}");
+    }
+    write_json(&xspace.as_slice(), &mut Full(whole), &JsonOptions::default()).expect("is just enough");
 }
 
 #[test]

@@ -1,6 +1,5 @@
 //! Files that appear whole or not at all: written beside their place under another name, then renamed into it.
 
-use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -21,10 +20,8 @@ impl Draft {
     fn create(target: &Path) -> Result<(Self, File)> {
         let mut attempt = 0;
         loop {
-            let mut name = OsString::from(".");
-            name.push(target.file_name().unwrap_or_default());
-            name.push(format!(".{}-{attempt}.tmp", process::id()));
-            let path = target.with_file_name(name);
+            // Short whatever the target is called, as names are limited.
+            let path = target.with_file_name(format!(".zprof-{}-{attempt}.tmp", process::id()));
             match OpenOptions::new().write(true).create_new(true).open(&path) {
                 Ok(file) => return Ok((Self { path, kept: false }, file)),
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists && attempt < MAX_TRIES => attempt += 1,
@@ -65,6 +62,7 @@ pub(crate) fn write_whole<T>(target: &Path, write: impl FnOnce(&mut File) -> Res
 
 #[cfg(test)]
 mod tests {
+    use std::ffi::OsString;
     use std::io::Write;
 
     use super::*;

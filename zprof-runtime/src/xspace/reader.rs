@@ -39,14 +39,14 @@ pub(crate) struct LineHeader {
 }
 
 /// Metadata that events share.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct EventMetadata {
     /// Key of the map, which is what events refer to.
     pub(crate) id: i64,
     pub(crate) name: Extent,
     pub(crate) display_name: Extent,
-    /// Messages that hold the stats: one, unless the file repeats the value within one entry.
-    pub(crate) values: Vec<Extent>,
+    /// The entry of the map, for [`each_metadata_stat`].
+    pub(crate) entry: Extent,
 }
 
 /// An event without its stats.
@@ -79,13 +79,6 @@ pub(crate) struct Stat {
     /// Id of the stat metadata whose name is the stat's.
     pub(crate) metadata_id: i64,
     pub(crate) value: Value,
-}
-
-/// Which messages hold stats, and under which field number.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum StatsOf {
-    Event,
-    EventMetadata,
 }
 
 /// Walks over the planes of the whole file.
@@ -177,12 +170,9 @@ pub(crate) fn each_event_metadata<'s>(
     plane: Extent,
     mut each: impl FnMut(&mut Window<'s>, &EventMetadata) -> Result<()>,
 ) -> Result<()> {
-    let mut metadata = EventMetadata::default();
     each_message(window, "plane", plane, 4, |window, entry| {
-        metadata.values.clear();
-        (metadata.name, metadata.display_name) = Default::default();
+        let mut metadata = EventMetadata { entry, ..EventMetadata::default() };
         metadata.id = map_entry(window, entry, |window, value| {
-            metadata.values.push(value);
             let mut fields = Cursor::new("event metadata", value);
             while let Some(field) = window.field(&mut fields)? {
                 match field {
@@ -222,18 +212,33 @@ pub(crate) fn each_event<'s>(
     })
 }
 
-/// Walks over the stats that the message at `owner` holds.
+/// Walks over the stats of an event.
 #[inline]
-pub(crate) fn each_stat<'s>(
+pub(crate) fn each_event_stat<'s>(
     window: &mut Window<'s>,
-    of: StatsOf,
-    owner: Extent,
+    event: Extent,
+    each: impl FnMut(&mut Window<'s>, &Stat) -> Result<()>,
+) -> Result<()> {
+    each_stat(window, "event", event, 4, each)
+}
+
+/// Walks over the stats of event metadata, of which the map's entry is given.
+pub(crate) fn each_metadata_stat<'s>(
+    window: &mut Window<'s>,
+    entry: Extent,
     mut each: impl FnMut(&mut Window<'s>, &Stat) -> Result<()>,
 ) -> Result<()> {
-    let (what, number) = match of {
-        StatsOf::Event => ("event", 4),
-        StatsOf::EventMetadata => ("event metadata", 5),
-    };
+    map_entry(window, entry, |window, value| each_stat(window, "event metadata", value, 5, &mut each)).map(|_| ())
+}
+
+#[inline]
+fn each_stat<'s>(
+    window: &mut Window<'s>,
+    what: &'static str,
+    owner: Extent,
+    number: u32,
+    mut each: impl FnMut(&mut Window<'s>, &Stat) -> Result<()>,
+) -> Result<()> {
     each_message(window, what, owner, number, |window, body| {
         let mut stat = Stat { metadata_id: 0, value: Value::Unset };
         let mut fields = Cursor::new("stat", body);

@@ -322,3 +322,100 @@ fn overrun(cursor: &Cursor, number: u32, len: u64) -> Error {
     let message = format!("not an XSpace: {name} at byte {at} claims {len} bytes, but the {what} ends at byte {end}");
     Error::new(ErrorKind::InvalidData, message)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::io;
+
+    use super::super::wire::{put_bytes, put_key, put_uint};
+    use super::*;
+
+    /// Gives one byte a read, and fails every other time.
+    struct Slow<'b> {
+        bytes: &'b [u8],
+        interrupted: Cell<bool>,
+        size: u64,
+    }
+
+    impl Source for Slow<'_> {
+        fn size(&self) -> io::Result<u64> {
+            Ok(self.size)
+        }
+
+        fn read_at(&self, buffer: &mut [u8], at: u64) -> io::Result<usize> {
+            if !self.interrupted.replace(!self.interrupted.get()) {
+                return Err(io::ErrorKind::Interrupted.into());
+            }
+            self.bytes.read_at(&mut buffer[..1], at)
+        }
+    }
+
+    fn all(window: &mut Window<'_>) -> Result<Vec<Field>> {
+        let mut cursor = Cursor::new("file", window.whole());
+        let mut fields = Vec::new();
+        while let Some(field) = window.field(&mut cursor)? {
+            fields.push(field);
+        }
+        Ok(fields)
+    }
+
+    #[test]
+    fn fields_of_every_wire_type_are_read_or_skipped() {
+        let mut bytes = Vec::new();
+        put_uint(&mut bytes, 1, u64::MAX);
+        put_key(&mut bytes, 2, FIXED64);
+        bytes.extend(7_u64.to_le_bytes());
+        put_key(&mut bytes, 3, FIXED32);
+        bytes.extend([1, 2, 3, 4]);
+        put_key(&mut bytes, 4, GROUP_START);
+        put_bytes(&mut bytes, 1, b"in a group");
+        put_key(&mut bytes, 4, GROUP_END);
+        put_bytes(&mut bytes, u32::MAX >> 3, b"end");
+        let expected = [
+            Field { number: 1, wire: Wire::Varint(u64::MAX) },
+            Field { number: 2, wire: Wire::Fixed64(7) },
+            Field { number: 3, wire: Wire::Other },
+            Field { number: 4, wire: Wire::Other },
+            Field { number: u32::MAX >> 3, wire: Wire::Bytes(Extent { at: wide(bytes.len()) - 3, len: 3 }) },
+        ];
+        let quick = bytes.as_slice();
+        assert_eq!(all(&mut Window::new(&quick).expect("has a size")).expect("is whole"), expected);
+        let slow = Slow { bytes: &bytes, interrupted: Cell::new(false), size: wide(bytes.len()) };
+        assert_eq!(all(&mut Window::new(&slow).expect("has a size")).expect("is whole"), expected);
+    }
+
+    #[test]
+    fn fields_across_the_border_of_the_window_are_whole() {
+        // Fields of 3 to 13 bytes, so that every offset against the border comes up.
+        let mut bytes = Vec::new();
+        let mut expected = Vec::new();
+        for round in 0..60_000_u32 {
+            let value = u64::MAX >> (round * 7 % 64);
+            put_uint(&mut bytes, 300, value);
+            expected.push(Field { number: 300, wire: Wire::Varint(value) });
+        }
+        assert!(bytes.len() > WINDOW);
+        let source = bytes.as_slice();
+        assert!(all(&mut Window::new(&source).expect("has a size")).expect("is whole") == expected);
+    }
+
+    #[test]
+    fn a_piece_is_the_same_within_the_window_and_outside() {
+        let bytes: Vec<u8> = (0..2 * WINDOW).map(|index| index.to_le_bytes()[1]).collect();
+        let source = bytes.as_slice();
+        let mut window = Window::new(&source).expect("has a size");
+        window.fill(0).expect("is read");
+        for (at, len, count) in [(5, 9, 9), (WINDOW - 3, 10, 10), (WINDOW + 9, 2 * 65_536, 65_536), (0, 0, 0)] {
+            let extent = Extent { at: wide(at), len: wide(len) };
+            assert!(window.piece(extent).expect("is read") == &bytes[at..at + count], "{extent:?}");
+        }
+    }
+
+    #[test]
+    fn a_source_that_shrinks_is_an_error_with_its_place() {
+        let slow = Slow { bytes: &[0x08; 6], interrupted: Cell::new(false), size: 10 };
+        let error = all(&mut Window::new(&slow).expect("has a size")).expect_err("four bytes are missing");
+        assert_eq!((error.kind(), error.to_string().as_str()), (ErrorKind::Io, "failed to read the XSpace at byte 6"));
+    }
+}

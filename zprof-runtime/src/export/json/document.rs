@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 use std::io::Write;
 
-use super::names::{Arg, Kind, Names, Rank, keep_last, put_number};
+use super::names::{Arg, Kind, MANY_ARGS, Names, Rank, keep_last, push_last, put_number};
 use super::output::Output;
 use super::{JsonOptions, JsonSummary};
 use crate::Result;
 use crate::export::text::{put_micros, put_uint};
 use crate::xspace::reader::{
-    Event, LineHeader, PlaneHeader, StatsOf, Value, each_event, each_line, each_plane, each_stat,
+    Event, LineHeader, PlaneHeader, Value, each_event, each_event_stat, each_line, each_plane,
 };
 use crate::xspace::window::{Extent, Window};
 
@@ -24,8 +24,6 @@ const HOST_PID: u32 = 701;
 const FIRST_DEVICE_PID: i64 = 1;
 /// How many lines are remembered from the metadata to the events; beyond, their headers are read again.
 const MAX_LINES_KEPT: usize = 1 << 18;
-/// Arguments of one event from which on doubles are dropped before all are there.
-const MANY_ARGS: usize = 4_096;
 
 /// The planes that a document shows.
 pub(super) struct Document {
@@ -332,7 +330,7 @@ impl Args {
             return Ok(());
         }
         let mut many = MANY_ARGS;
-        each_stat(window, StatsOf::Event, shown.event.body, |_, stat| {
+        each_event_stat(window, shown.event.body, |_, stat| {
             let rank = shown.names.rank(stat.metadata_id);
             let key = shown.names.key(rank);
             if key.hidden || stat.value == Value::Unset {
@@ -341,11 +339,7 @@ impl Args {
             if key.is_step_name {
                 self.step_name = Some(stat.value);
             }
-            self.own.push((rank, stat.value));
-            if self.own.len() >= many {
-                keep_last(&mut self.own, |arg| arg.0);
-                many = MANY_ARGS.max(2 * self.own.len());
-            }
+            push_last(&mut self.own, (rank, stat.value), |arg| arg.0, &mut many);
             Ok(())
         })?;
         keep_last(&mut self.own, |arg| arg.0);

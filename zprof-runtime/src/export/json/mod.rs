@@ -93,6 +93,9 @@ const HIDDEN_STATS: [&str; 8] = ["_pt", "_p", "_ct", "_c", "_r", "flops", "progr
 
 /// Writes the trace-viewer JSON of the XSpace in `source` to `out`.
 ///
+/// Shown are the host and the accelerators, as TensorFlow's trace viewer shows them. Stats called `_pt`, `_p`, `_ct`,
+/// `_c`, `_r`, `flops`, `program_id` and `symbol_id` are for programs and do not appear; the XSpace keeps them.
+///
 /// Memory is bounded by the names, line headers and event metadata of the largest plane, however many events there are.
 /// `out` gets large pieces and needs no buffer of its own.
 ///

@@ -6,13 +6,16 @@ use foldhash::fast::FixedState;
 
 use super::output::Text;
 use super::{HIDDEN_EVENTS, HIDDEN_STATS};
-use crate::Result;
 use crate::export::text::{put_double, put_int, put_string, put_uint};
-use crate::xspace::reader::{StatsOf, Value, each_event_metadata, each_stat, each_stat_metadata};
-use crate::xspace::window::{Extent, Window};
+use crate::xspace::reader::{Value, each_event_metadata, each_metadata_stat, each_stat_metadata};
+use crate::xspace::window::{Extent, PIECE, Window};
+use crate::xspace::wire::wide;
+use crate::{Error, ErrorKind, Result};
 
 /// Bytes from which on a text stays in the source.
 const LONG: u64 = 16 << 10;
+/// Arguments of one event from which on doubles are dropped before all are there.
+pub(super) const MANY_ARGS: usize = 4_096;
 /// Longest name of an event that is not shown.
 const LONGEST_HIDDEN: u64 = 40;
 
@@ -173,21 +176,20 @@ impl Names {
                 args.push(Arg { rank: long_name, value: name });
                 name = self.text(window, metadata.display_name)?;
             }
-            for value in &metadata.values {
-                each_stat(window, StatsOf::EventMetadata, *value, |window, stat| {
-                    let rank = self.rank(stat.metadata_id);
-                    let key = self.key(rank);
-                    if key.hidden || stat.value == Value::Unset {
-                        return Ok(());
-                    }
-                    let value = self.value(window, stat.value)?;
-                    if key.is_step_name {
-                        name = value;
-                    }
-                    args.push(Arg { rank, value });
-                    Ok(())
-                })?;
-            }
+            let mut many = MANY_ARGS;
+            each_metadata_stat(window, metadata.entry, |window, stat| {
+                let rank = self.rank(stat.metadata_id);
+                let key = self.key(rank);
+                if key.hidden || stat.value == Value::Unset {
+                    return Ok(());
+                }
+                let value = self.value(window, stat.value)?;
+                if key.is_step_name {
+                    name = value;
+                }
+                push_last(&mut args, Arg { rank, value }, |arg| arg.rank, &mut many);
+                Ok(())
+            })?;
             keep_last(&mut args, |arg| arg.rank);
             let start = self.args.len();
             self.args.extend_from_slice(&args);
@@ -234,6 +236,16 @@ pub(super) fn put_number(out: &mut Vec<u8>, value: Value) {
     out.push(b'"');
 }
 
+/// Adds an argument. Where there are `many` the doubles are dropped, so that no more are kept than the plane has names.
+#[inline]
+pub(super) fn push_last<T>(args: &mut Vec<T>, arg: T, rank: impl Fn(&T) -> Rank, many: &mut usize) {
+    args.push(arg);
+    if args.len() >= *many {
+        keep_last(args, rank);
+        *many = MANY_ARGS.max(2 * args.len());
+    }
+}
+
 /// Sorts by rank and keeps the last of each; the order within a rank is the order of arrival.
 pub(super) fn keep_last<T>(args: &mut Vec<T>, rank: impl Fn(&T) -> Rank) {
     if args.windows(2).all(|pair| rank(&pair[0]) < rank(&pair[1])) {
@@ -255,7 +267,7 @@ fn render(out: &mut Vec<u8>, text: &[u8]) {
 
 /// Appends a text of the source to a string, what is not UTF-8 replaced.
 fn read_text(window: &mut Window<'_>, extent: Extent, out: &mut String) -> Result<()> {
-    if extent.len <= crate::xspace::window::PIECE {
+    if extent.len <= PIECE {
         out.push_str(&String::from_utf8_lossy(window.piece(extent)?));
         return Ok(());
     }
@@ -263,12 +275,10 @@ fn read_text(window: &mut Window<'_>, extent: Extent, out: &mut String) -> Resul
     let Extent { mut at, mut len } = extent;
     while len > 0 {
         let piece = window.piece(Extent { at, len })?;
-        let done = crate::xspace::wire::wide(piece.len());
+        let done = wide(piece.len());
         bytes.try_reserve(piece.len()).map_err(|_| {
-            crate::Error::new(
-                crate::ErrorKind::InvalidData,
-                format!("a stat's name of {} bytes at byte {} does not fit memory", extent.len, extent.at),
-            )
+            let message = format!("the stat's name at byte {} does not fit memory: {} bytes", extent.at, extent.len);
+            Error::new(ErrorKind::InvalidData, message)
         })?;
         bytes.extend_from_slice(piece);
         at += done;
@@ -276,4 +286,37 @@ fn read_text(window: &mut Window<'_>, extent: Extent, out: &mut String) -> Resul
     }
     out.push_str(&String::from_utf8_lossy(&bytes));
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_of_a_rank_is_kept_and_ranks_are_sorted() {
+        type Args = &'static [(Rank, u8)];
+        let rows: [(Args, Args); 4] = [
+            (&[], &[]),
+            (&[(1, 0), (2, 1), (5, 2)], &[(1, 0), (2, 1), (5, 2)]),
+            (&[(1, 0), (1, 1), (1, 2)], &[(1, 2)]),
+            (&[(5, 0), (1, 1), (5, 2), (0, 3), (1, 4)], &[(0, 3), (1, 4), (5, 2)]),
+        ];
+        for (given, expected) in rows {
+            let mut args = given.to_vec();
+            keep_last(&mut args, |arg| arg.0);
+            assert_eq!(args, expected);
+        }
+    }
+
+    #[test]
+    fn no_more_arguments_are_kept_than_there_are_names() {
+        let (mut args, mut many) = (Vec::new(), MANY_ARGS);
+        for value in 0..100_000_u32 {
+            push_last(&mut args, (value % 10, value), |arg| arg.0, &mut many);
+            assert!(args.len() < MANY_ARGS);
+        }
+        keep_last(&mut args, |arg| arg.0);
+        let expected: Vec<_> = (0..10).map(|rank| (rank, 99_990 + rank)).collect();
+        assert_eq!(args, expected);
+    }
 }
