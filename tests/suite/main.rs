@@ -1,4 +1,5 @@
 //! Behaviour of zprof through its face, one module a subject.
 
+mod json;
 mod post_process;
 mod shapes;

@@ -57,6 +57,13 @@ impl Error {
         Self { inner: Box::new(Inner { kind, message: message.into(), source: Some(source.into()) }) }
     }
 
+    /// The same error, told within what it happened: `what: message`.
+    #[cold]
+    pub(crate) fn context(mut self, what: impl fmt::Display) -> Self {
+        self.inner.message = Cow::Owned(format!("{what}: {}", self.inner.message));
+        self
+    }
+
     /// An [`ErrorKind::Io`] error; `what` says what failed on which path.
     #[cold]
     pub(crate) fn io(what: impl Into<Cow<'static, str>>, source: std::io::Error) -> Self {

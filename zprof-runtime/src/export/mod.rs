@@ -1,5 +1,7 @@
 //! Exports: XSpace bytes in, another format out.
-/// temp
-pub fn export_json_file(_: &std::path::Path, _: &std::path::Path) -> crate::Result<()> {
-    Ok(())
-}
+
+mod file;
+mod json;
+mod text;
+
+pub use json::{JsonOptions, JsonSummary, export_json_file, write_json};

@@ -5,10 +5,15 @@ pub(crate) mod names;
 pub(crate) mod wire;
 pub(crate) mod writer;
 
+pub(crate) mod reader;
+pub(crate) mod source;
+pub(crate) mod window;
+
 mod merge;
 mod metadata;
 pub(crate) mod normalise;
 pub(crate) mod post_process;
 
 #[doc(hidden)]
-pub use post_process::post_process_bytes;
+pub use post_process::{finish_bytes, post_process_bytes};
+pub use source::Source;

@@ -44,6 +44,22 @@ pub fn post_process_bytes(bytes: &[u8], start_ns: u64, stop_ns: u64) -> Result<V
     Ok(space.encode_to_vec())
 }
 
+/// All that happens to the space of a session before it is written: [`set_process_id`], lines that begin before the
+/// session moved into it with a warning in the space, [`post_process`].
+///
+/// # Errors
+///
+/// [`ErrorKind::InvalidData`] if `bytes` is not an XSpace.
+#[doc(hidden)]
+pub fn finish_bytes(bytes: &[u8], process_id: i32, start_ns: u64, stop_ns: u64) -> Result<Vec<u8>> {
+    let mut space = decode(bytes)?;
+    set_process_id(&mut space, process_id);
+    let warnings = super::normalise::clamp_early_lines(&mut space, start_ns);
+    space.warnings.extend(warnings);
+    post_process(&mut space, start_ns, stop_ns);
+    Ok(space.encode_to_vec())
+}
+
 /// Reads a space from bytes.
 pub(crate) fn decode(bytes: &[u8]) -> Result<XSpace> {
     XSpace::decode(bytes).map_err(|cause| {

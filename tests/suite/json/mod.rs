@@ -1,0 +1,41 @@
+//! The JSON export: equal to TSL's on real and on generated spaces, and safe on bytes that nobody would write.
+
+mod hostile;
+mod memory;
+mod parity;
+mod rows;
+mod wire;
+
+use std::path::PathBuf;
+
+use serde_json::Value;
+use zprof_runtime::Result;
+use zprof_runtime::export::{JsonOptions, JsonSummary, write_json};
+
+/// Converts bytes without a limit of events.
+fn convert(xspace: &[u8]) -> Result<(String, JsonSummary)> {
+    convert_with(xspace, &JsonOptions::default())
+}
+
+fn convert_with(xspace: &[u8], options: &JsonOptions) -> Result<(String, JsonSummary)> {
+    let mut json = Vec::new();
+    let summary = write_json(&xspace, &mut json, options)?;
+    Ok((String::from_utf8(json).expect("the document is UTF-8"), summary))
+}
+
+/// The elements of `traceEvents`, without TSL's empty one.
+fn elements(json: &str) -> Vec<Value> {
+    let mut document: Value = serde_json::from_str(json).expect("the document is JSON");
+    let Value::Array(mut elements) = document["traceEvents"].take() else { panic!("traceEvents is no list") };
+    elements.retain(|element| element != &serde_json::json!({}));
+    elements
+}
+
+fn fixture(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("fixtures").join(name)
+}
+
+fn fixture_bytes(name: &str) -> Vec<u8> {
+    let path = fixture(name);
+    std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}

@@ -1,0 +1,126 @@
+//! Trace-viewer JSON, which Perfetto and TensorBoard open, streamed from any XSpace.
+//!
+//! The document holds no white space; line breaks here are for reading:
+//!
+//! ```text
+//! {"displayTimeUnit":"ns","metadata":{"highres-ticks":true},"traceEvents":[
+//!   per process, ascending pid:
+//!     {"ph":"M","pid":P,"name":"process_name","args":{"name":S}},             unless the name is empty
+//!     {"ph":"M","pid":P,"name":"process_sort_index","args":{"sort_index":P}},
+//!     per thread, ascending tid:
+//!       {"ph":"M","pid":P,"tid":T,"name":"thread_name","args":{"name":S}},    unless the name is empty
+//!       {"ph":"M","pid":P,"tid":T,"name":"thread_sort_index","args":{"sort_index":I}},
+//!   per event:
+//!     {"ph":"X","pid":P,"tid":T,"ts":N,"dur":N,"name":S[,"args":{S:S,…}]}
+//! ]}
+//! ```
+//!
+//! | what | from |
+//! |---|---|
+//! | processes | the first plane `/host:CPU`; then the planes `/device:GPU:…`, or if there are none `/device:TPU:…`, or `/device:CUSTOM:…` |
+//! | P | 701 for the host, else 1 + the plane's id; planes with one P are one process, and the last name is its name |
+//! | T | the low 32 bits of display_id, or of id where display_id is 0; lines with one T are one thread, as above |
+//! | I | on the host the line's place in its plane, from 1; elsewhere T |
+//! | ts, dur | µs, exact to the picosecond: (timestamp_ns · 1000 + offset_ps) mod 2^64, and the duration mod 2^64 but at least 1 ps |
+//! | name | display_name of the event's metadata, with `name` as argument `long_name`; `name` where it is empty; a stat `step_name` is put above both |
+//! | args | the stats of the metadata, then the event's: the last of a name counts; sorted by name, every value a string |
+//!
+//! Left out, and counted: events whose name says that they are bookkeeping ([`HIDDEN_EVENTS`]), and lines called
+//! `Async XLA Ops`, of which only the metadata is written. Left out of args: [`HIDDEN_STATS`], and stats without a
+//! value. Bytes read `<opaque bytes>`, doubles have six significant digits. Texts are UTF-8 as it is; NUL is `\u0000`,
+//! and what is not UTF-8 becomes U+FFFD.
+//!
+//! TSL writes the same document, but ends the list with `{}`, cuts texts at a NUL, escapes what is not ASCII, rounds
+//! times to doubles, and stops at a number of events.
+
+mod document;
+mod names;
+mod output;
+
+use std::fs::{self, File};
+use std::io;
+use std::path::Path;
+
+use self::document::Document;
+use super::file::write_whole;
+use crate::xspace::Source;
+use crate::xspace::window::Window;
+use crate::{Error, ErrorKind, Result};
+
+/// How to convert an XSpace to JSON.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct JsonOptions {
+    /// The most events to write; all, if `None`. What is kept are the earliest; [`JsonSummary`] tells how many are not.
+    pub max_events: Option<u64>,
+}
+
+/// What a JSON document holds, and what was left out of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct JsonSummary {
+    /// Planes shown; other planes of the XSpace have no place in this format.
+    pub planes: u64,
+    /// Lines shown.
+    pub lines: u64,
+    /// Events written.
+    pub events: u64,
+    /// Events of the planes shown that this format hides: bookkeeping, and the lines `Async XLA Ops`.
+    pub events_hidden: u64,
+    /// Events left out because of [`JsonOptions::max_events`].
+    pub events_over_limit: u64,
+}
+
+/// Names of events that are not shown.
+const HIDDEN_EVENTS: [&str; 13] = [
+    "MemoryAllocation",
+    "MemoryDeallocation",
+    "PrefetchProduce",
+    "PrefetchConsume",
+    "ParallelInterleaveProduce",
+    "ParallelInterleaveConsume",
+    "ParallelInterleaveInitializeInput",
+    "ParallelMapProduce",
+    "ParallelMapConsume",
+    "MapAndBatchProduce",
+    "MapAndBatchConsume",
+    "ParseExampleProduce",
+    "ParseExampleConsume",
+];
+
+/// Names of stats that are not shown.
+const HIDDEN_STATS: [&str; 8] = ["_pt", "_p", "_ct", "_c", "_r", "flops", "program_id", "symbol_id"];
+
+/// Writes the trace-viewer JSON of the XSpace in `source` to `out`.
+///
+/// Shown are the host and the accelerators, as TensorFlow's trace viewer shows them. Stats called `_pt`, `_p`, `_ct`,
+/// `_c`, `_r`, `flops`, `program_id` and `symbol_id` are for programs and do not appear; the XSpace keeps them.
+///
+/// Memory is bounded by the names, line headers and event metadata of the largest plane, however many events there are.
+/// `out` gets large pieces and needs no buffer of its own.
+///
+/// # Errors
+/// [`ErrorKind::InvalidData`] if the bytes are not an XSpace, with the offset and the reason; [`ErrorKind::Io`] if
+/// reading or writing fails. What was written by then is not a document.
+pub fn write_json(source: &dyn Source, out: &mut dyn io::Write, options: &JsonOptions) -> Result<JsonSummary> {
+    let mut window = Window::new(source)?;
+    Document::scan(&mut window)?.write(&mut window, out, options)
+}
+
+/// Converts the XSpace file at `xspace` to a trace-viewer JSON file at `json`, which appears whole or not at all.
+///
+/// # Errors
+/// As of [`write_json`]; the message names both files. [`ErrorKind::InvalidInput`] if both are the same file.
+pub fn export_json_file(xspace: &Path, json: &Path) -> Result<JsonSummary> {
+    let source =
+        File::open(xspace).map_err(|error| Error::io(format!("failed to open `{}`", xspace.display()), error))?;
+    if let (Ok(from), Ok(to)) = (fs::canonicalize(xspace), fs::canonicalize(json)) {
+        if from == to {
+            let message = format!("`{}` cannot be both the XSpace and its JSON; name another file", json.display());
+            return Err(Error::new(ErrorKind::InvalidInput, message));
+        }
+    }
+    write_whole(json, |file| write_json(&source, file, &JsonOptions::default())).map_err(|error| {
+        error.context(format_args!("failed to convert `{}` to `{}`", xspace.display(), json.display()))
+    })
+}

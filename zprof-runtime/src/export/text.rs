@@ -1,0 +1,306 @@
+//! Text of numbers and strings as trace-viewer JSON has them.
+
+use std::io::Write;
+
+/// Marks the bytes that JSON wants escaped within a string.
+const ESCAPED: [bool; 256] = {
+    let mut escaped = [false; 256];
+    let mut byte = 0;
+    while byte < 0x20 {
+        escaped[byte] = true;
+        byte += 1;
+    }
+    escaped[b'"' as usize] = true;
+    escaped[b'\\' as usize] = true;
+    escaped
+};
+
+/// The decimal digits of 0 to 99, two a number.
+const PAIRS: [[u8; 2]; 100] = {
+    let mut pairs = [[0; 2]; 100];
+    let mut number = 0;
+    while number < 100 {
+        pairs[number as usize] = [b'0' + number / 10, b'0' + number % 10];
+        number += 1;
+    }
+    pairs
+};
+
+/// Appends the inside of a JSON string: quotes, backslashes and control characters escaped, all else as it is. What is
+/// not UTF-8 becomes U+FFFD, one for each broken sequence.
+pub(super) fn put_string(out: &mut Vec<u8>, bytes: &[u8]) {
+    match std::str::from_utf8(bytes) {
+        Ok(_) => put_escaped(out, bytes),
+        Err(_) => {
+            for chunk in bytes.utf8_chunks() {
+                put_escaped(out, chunk.valid().as_bytes());
+                if !chunk.invalid().is_empty() {
+                    out.extend_from_slice("\u{fffd}".as_bytes());
+                }
+            }
+        }
+    }
+}
+
+fn put_escaped(out: &mut Vec<u8>, text: &[u8]) {
+    let mut rest = text;
+    while let Some(plain) = rest.iter().position(|byte| ESCAPED[usize::from(*byte)]) {
+        out.extend_from_slice(&rest[..plain]);
+        match rest[plain] {
+            b'"' => out.extend_from_slice(b"\\\""),
+            b'\\' => out.extend_from_slice(b"\\\\"),
+            b'\n' => out.extend_from_slice(b"\\n"),
+            b'\t' => out.extend_from_slice(b"\\t"),
+            b'\r' => out.extend_from_slice(b"\\r"),
+            0x08 => out.extend_from_slice(b"\\b"),
+            0x0c => out.extend_from_slice(b"\\f"),
+            control => {
+                let digit = b"0123456789abcdef"[usize::from(control & 0xf)];
+                out.extend_from_slice(&[b'\\', b'u', b'0', b'0', b'0' + (control >> 4), digit]);
+            }
+        }
+        rest = &rest[plain + 1..];
+    }
+    out.extend_from_slice(rest);
+}
+
+/// How many bytes at the end of `bytes` begin a character that may go on behind them: 0 to 3.
+pub(super) fn open_character(bytes: &[u8]) -> usize {
+    let tail = &bytes[bytes.len().saturating_sub(3)..];
+    (1..=tail.len())
+        .find(|back| {
+            let start = &tail[tail.len() - back..];
+            start[0] >= 0xc0 && std::str::from_utf8(start).is_err_and(|error| error.error_len().is_none())
+        })
+        .unwrap_or(0)
+}
+
+/// Appends a decimal integer.
+#[inline]
+pub(super) fn put_uint(out: &mut Vec<u8>, value: u64) {
+    let mut digits = [0; 20];
+    let mut at = digits.len();
+    let mut rest = value;
+    while rest >= 100 {
+        at -= 2;
+        digits[at..at + 2].copy_from_slice(&PAIRS[(rest % 100) as usize]); // below 100
+        rest /= 100;
+    }
+    let pair = PAIRS[rest as usize]; // below 100
+    if rest >= 10 {
+        at -= 2;
+        digits[at..at + 2].copy_from_slice(&pair);
+    } else {
+        at -= 1;
+        digits[at] = pair[1];
+    }
+    out.extend_from_slice(&digits[at..]);
+}
+
+/// Appends a decimal integer.
+pub(super) fn put_int(out: &mut Vec<u8>, value: i64) {
+    if value < 0 {
+        out.push(b'-');
+    }
+    put_uint(out, value.unsigned_abs());
+}
+
+/// Appends picoseconds as microseconds: the exact decimal, without zeros at the end.
+#[inline]
+pub(super) fn put_micros(out: &mut Vec<u8>, ps: u64) {
+    put_uint(out, ps / 1_000_000);
+    let fraction = ps % 1_000_000;
+    if fraction == 0 {
+        return;
+    }
+    let mut text = [b'.'; 7];
+    for (place, pair) in [(1, fraction / 10_000), (3, fraction / 100 % 100), (5, fraction % 100)] {
+        text[place..place + 2].copy_from_slice(&PAIRS[pair as usize]); // below 100
+    }
+    let len = text.iter().rposition(|digit| *digit != b'0').map_or(0, |last| last + 1);
+    out.extend_from_slice(&text[..len]);
+}
+
+/// Appends a double the way C's `%g` does: six significant digits, zeros at the end cut. A NaN has no sign.
+pub(super) fn put_double(out: &mut Vec<u8>, value: f64) {
+    if value.is_nan() {
+        out.extend_from_slice(b"nan");
+        return;
+    }
+    if value.is_sign_negative() {
+        out.push(b'-');
+    }
+    let value = value.abs();
+    if value.is_infinite() {
+        out.extend_from_slice(b"inf");
+        return;
+    }
+    // d.ddddde±x, rounded once, from which both forms of %g are cut.
+    let mut scratch = [0; 16];
+    let mut rest = &mut scratch[..];
+    if write!(rest, "{value:.5e}").is_err() {
+        return; // cannot be: the longest is 1.23457e-308
+    }
+    let len = 16 - rest.len();
+    let text = &scratch[..len];
+    let mut digits = [text[0], text[2], text[3], text[4], text[5], text[6]];
+    let exponent =
+        text[8..].iter().filter(|byte| **byte != b'-').fold(0, |sum, digit| sum * 10 + usize::from(digit - b'0'));
+    let below_one = text[8] == b'-';
+    let significant = digits.iter().rposition(|digit| *digit != b'0').map_or(1, |last| last + 1);
+    if below_one && exponent <= 4 {
+        out.extend_from_slice(b"0.");
+        out.resize(out.len() + exponent - 1, b'0');
+        out.extend_from_slice(&digits[..significant]);
+    } else if !below_one && exponent < 6 {
+        out.extend_from_slice(&digits[..=exponent]);
+        if significant > exponent + 1 {
+            out.push(b'.');
+            out.extend_from_slice(&digits[exponent + 1..significant]);
+        }
+    } else {
+        out.push(digits[0]);
+        if significant > 1 {
+            digits[0] = b'.';
+            out.extend_from_slice(&digits[..significant]);
+        }
+        out.extend_from_slice(if below_one { b"e-" } else { b"e+" });
+        if exponent < 10 {
+            out.push(b'0');
+        }
+        put_uint(out, super::super::xspace::wire::wide(exponent));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn text(put: impl FnOnce(&mut Vec<u8>)) -> String {
+        let mut out = Vec::new();
+        put(&mut out);
+        String::from_utf8(out).expect("is UTF-8")
+    }
+
+    /// What C prints for a double, but for the sign of a NaN.
+    #[cfg(unix)]
+    fn c_text(value: f64) -> String {
+        if value.is_nan() {
+            return "nan".to_owned();
+        }
+        let mut buffer = [0_u8; 64];
+        #[allow(unsafe_code)]
+        // SAFETY: the buffer is as long as said, the format ends in NUL and takes one double.
+        let len = unsafe { libc::snprintf(buffer.as_mut_ptr().cast(), buffer.len(), c"%g".as_ptr(), value) };
+        let len = usize::try_from(len).expect("snprintf succeeds");
+        String::from_utf8(buffer[..len].to_vec()).expect("is ASCII")
+    }
+
+    #[test]
+    fn doubles_have_six_significant_digits() {
+        let rows = [
+            (0.1, "0.1"),
+            (1e6, "1e+06"),
+            (1e20, "1e+20"),
+            (123_456_789.0, "1.23457e+08"),
+            (1.0 / 3.0, "0.333333"),
+            (f64::INFINITY, "inf"),
+            (f64::NEG_INFINITY, "-inf"),
+            (f64::NAN, "nan"),
+            (-f64::NAN, "nan"),
+            (0.0, "0"),
+            (-0.0, "-0"),
+            (100_000.0, "100000"),
+            (1_234_567.0, "1.23457e+06"),
+            (1e-5, "1e-05"),
+            (0.0001, "0.0001"),
+            (0.000_099_999_95, "0.0001"),
+            (999_999.5, "1e+06"),
+            (-1.5, "-1.5"),
+            (f64::MAX, "1.79769e+308"),
+            (f64::MIN_POSITIVE, "2.22507e-308"),
+            (5e-324, "4.94066e-324"),
+        ];
+        for (value, expected) in rows {
+            assert_eq!(text(|out| put_double(out, value)), expected);
+        }
+    }
+
+    #[cfg(unix)]
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(20_000))]
+        #[test]
+        fn any_double_reads_as_c_prints_it(bits: u64) {
+            let value = f64::from_bits(bits);
+            prop_assert_eq!(text(|out| put_double(out, value)), c_text(value));
+        }
+
+        #[test]
+        fn any_short_decimal_reads_as_c_prints_it(digits in -20_000_000_i64..20_000_000, scale in -12_i32..12) {
+            let value = digits as f64 * 10_f64.powi(scale); // exact: below 2^53
+            prop_assert_eq!(text(|out| put_double(out, value)), c_text(value));
+        }
+
+        // Exact ties, which C rounds to even: seven digits that end in 5, and halves of powers of two.
+        #[test]
+        fn any_tie_reads_as_c_prints_it(six in 100_000_u32..1_000_000, halvings in 0_i32..10) {
+            let seven = f64::from(six) * 10.0 + 5.0;
+            prop_assert_eq!(text(|out| put_double(out, seven)), c_text(seven));
+            let halved = f64::from(six) / 2_f64.powi(halvings);
+            prop_assert_eq!(text(|out| put_double(out, halved)), c_text(halved));
+        }
+    }
+
+    #[test]
+    fn integers_and_microseconds_are_exact() {
+        for value in [0, 9, 10, 99, 100, 101, 12_345, 999_999, 10_u64.pow(19), u64::MAX] {
+            assert_eq!(text(|out| put_uint(out, value)), value.to_string());
+        }
+        for value in [0, -1, -5, i64::MIN, i64::MAX] {
+            assert_eq!(text(|out| put_int(out, value)), value.to_string());
+        }
+        let rows = [
+            (0, "0"),
+            (1, "0.000001"),
+            (666, "0.000666"),
+            (1_000_001, "1.000001"),
+            (1_001_000, "1.001"),
+            (1_500_000, "1.5"),
+            (124_456_789, "124.456789"),
+            (u64::MAX, "18446744073709.551615"),
+            (10_000_000, "10"),
+        ];
+        for (ps, expected) in rows {
+            assert_eq!(text(|out| put_micros(out, ps)), expected);
+        }
+    }
+
+    #[test]
+    fn strings_are_escaped_where_json_asks_for_it_and_nowhere_else() {
+        let rows: [(&[u8], &str); 8] = [
+            (b"plain </> &", "plain </> &"),
+            (b"q\"uote\\back", "q\\\"uote\\\\back"),
+            (b"nl\n\t\r\x08\x0c", "nl\\n\\t\\r\\b\\f"),
+            (b"ctl\x01\x1f\x7f", "ctl\\u0001\\u001f\x7f"),
+            (b"a\0b", "a\\u0000b"),
+            ("é 日本 😀 \u{2028}".as_bytes(), "é 日本 😀 \u{2028}"),
+            (b"\xff\xfe", "\u{fffd}\u{fffd}"),
+            (b"\xe6\x97\"\xe6\x97\xa5\xf0\x9f", "\u{fffd}\\\"日\u{fffd}"),
+        ];
+        for (bytes, expected) in rows {
+            assert_eq!(text(|out| put_string(out, bytes)), expected);
+        }
+    }
+
+    #[test]
+    fn a_character_that_may_go_on_is_told_from_a_broken_one() {
+        let smile = "x😀".as_bytes();
+        assert_eq!([2, 3, 4, 5].map(|end| open_character(&smile[..end])), [1, 2, 3, 0]);
+        assert_eq!(open_character(b"\xff"), 0);
+        assert_eq!(open_character(b"\x80\x80\x80"), 0);
+        assert_eq!(open_character("é".as_bytes()), 0);
+        assert_eq!(open_character(b""), 0);
+    }
+}
