@@ -2,3 +2,4 @@
 
 mod post_process;
 mod shapes;
+mod xprof;
