@@ -12,7 +12,8 @@ const WORKERS: usize = 2;
 /// Runs a command of this repository and returns what it wrote to stdout; a failure shows all that it said.
 fn run(command: &mut Command) -> String {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the package lies in the repository");
-    let output = command.current_dir(root).output().unwrap_or_else(|error| panic!("failed to run {command:?}: {error}"));
+    let output =
+        command.current_dir(root).output().unwrap_or_else(|error| panic!("failed to run {command:?}: {error}"));
     let (stdout, stderr) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(
         output.status.success(),
@@ -78,7 +79,8 @@ fn lists_the_run(report: &Value) {
     }
     let hosts: Vec<&String> = report["hosts"].as_object().expect("hosts are a map").keys().collect();
     assert_eq!(hosts, ["profiling"]);
-    let processes: Vec<&Value> = report["hosts"]["profiling"]["processes"].as_object().expect("a map").values().collect();
+    let processes: Vec<&Value> =
+        report["hosts"]["profiling"]["processes"].as_object().expect("a map").values().collect();
     assert_eq!(processes, [&json!("profiling /host:CPU")]);
 }
 
