@@ -2,4 +2,5 @@
 
 mod post_process;
 mod shapes;
+mod tidy;
 mod xprof;
