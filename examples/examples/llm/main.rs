@@ -33,10 +33,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let options = Options::parse(std::env::args().skip(1))?;
 
     let platform = zprof::Platform::host();
-    let mut profiler = platform.profiler(zprof::ProfilerOptions {
-        repository_path: options.output.clone(),
-        ..zprof::ProfilerOptions::default()
-    })?;
+    let mut profiler = platform.profiler(zprof::ProfilerOptions::default().repository_path(&options.output))?;
     profiler.start()?;
     let (prompt, tokens) = workers(options.threads)?.install(|| generate(options.tokens))?;
     let Some(profile) = profiler.stop()? else {
