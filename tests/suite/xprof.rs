@@ -47,11 +47,11 @@ impl Shown {
         self.events.iter().filter(move |event| event["name"] == name)
     }
 
-    /// The different values of `args` that the events of one name have, without the group.
-    fn args(&self, name: &str) -> BTreeSet<String> {
+    /// The different metadata that the events of one name have, without what every event has.
+    fn metadata(&self, name: &str) -> BTreeSet<String> {
         let args = self.named(name).map(|event| {
             let mut args = event["args"].as_object().expect("events have args").clone();
-            args.remove("group_id");
+            args.retain(|key, _| !["group_id", "module_path", "source"].contains(&key.as_str()));
             Value::Object(args).to_string()
         });
         args.collect()
@@ -97,13 +97,16 @@ fn keeps_metadata_typed(shown: &Shown) {
     let read = shown.named("llm.read").next().expect("the text is read in a scope");
     let path = Path::new(read["args"]["path"].as_str().expect("a path is a string"));
     assert_eq!(path.canonicalize().expect("the path is that of a file"), text);
+    assert_eq!(read["args"]["module_path"], "llm");
+    let source = read["args"]["source"].as_str().expect("a source is a string");
+    assert!(source.starts_with("examples/examples/llm/main.rs:"), "{source}");
 
-    assert_eq!(shown.args("llm.generate"), set([json!({"tokens": STEPS})]));
+    assert_eq!(shown.metadata("llm.generate"), set([json!({"tokens": STEPS})]));
     let layers: [Value; 8] = std::array::from_fn(|layer| json!({"layer": layer, "seqlen": 1}));
     let decoded: BTreeSet<String> =
-        shown.args("llm.attention").into_iter().filter(|args| args.contains(r#""seqlen":1}"#)).collect();
+        shown.metadata("llm.attention").into_iter().filter(|args| args.contains(r#""seqlen":1}"#)).collect();
     assert_eq!(decoded, set(layers));
-    assert!(shown.args("llm.matmul").is_superset(&set([
+    assert!(shown.metadata("llm.matmul").is_superset(&set([
         json!({"m": 1, "n": 384, "k": 384}),
         json!({"m": 1, "n": 1536, "k": 384}),
         json!({"m": 1, "n": 384, "k": 1536}),
