@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 /// Files that hold unsafe code. A new one is a decision: its module line opens `unsafe_code` with a reason.
 const UNSAFE: &[&str] = &[
     "zprof-runtime/src/clock.rs",
+    "zprof-runtime/src/export/text.rs",
     "zprof-runtime/src/record/decode.rs",
     "zprof-runtime/src/record/fork.rs",
     "zprof-runtime/src/record/helper.rs",
@@ -31,6 +32,7 @@ const CONDITIONAL: &[&str] = &[
     "zprof-runtime/src/record/registry.rs",
     "zprof-runtime/src/record/ring.rs",
     "zprof-runtime/src/record/thread.rs",
+    "zprof-runtime/src/xspace/source.rs",
 ];
 
 /// What a layer must not name, with the reason.
