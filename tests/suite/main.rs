@@ -3,3 +3,5 @@
 mod json;
 mod post_process;
 mod shapes;
+mod tidy;
+mod xprof;

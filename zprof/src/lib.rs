@@ -1,6 +1,5 @@
 //! zprof shows where time goes in programs that drive accelerators.
-//!
-//! Annotate with [`macro@trace`], [`scope!`] and [`span!`], record a session, open the two files that it leaves.
+#![doc = include_str!("../README.md")]
 
 mod macros;
 

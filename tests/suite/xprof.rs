@@ -1,0 +1,134 @@
+//! The real XProf opens what the `llm` example leaves behind, and shows runs, threads, metadata and steps.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+const STEPS: usize = 8;
+const WORKERS: usize = 2;
+
+/// Runs a command of this repository and returns what it wrote to stdout; a failure shows all that it said.
+fn run(command: &mut Command) -> String {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the package lies in the repository");
+    let output =
+        command.current_dir(root).output().unwrap_or_else(|error| panic!("failed to run {command:?}: {error}"));
+    let (stdout, stderr) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{command:?} ended with {}; XProf comes with scripts/get-xprof\n{stdout}\n{stderr}",
+        output.status
+    );
+    stdout.into_owned()
+}
+
+/// What XProf shows of a profile of the example.
+struct Shown {
+    report: Value,
+    events: Vec<Value>,
+}
+
+impl Shown {
+    fn of_llm() -> Self {
+        let folder = tempfile::tempdir().expect("a temporary folder can be made");
+        let (steps, workers) = (STEPS.to_string(), WORKERS.to_string());
+        run(Command::new(env!("CARGO"))
+            .args(["run", "--quiet", "--release", "-p", "zprof-examples", "--example", "llm", "--"])
+            .args(["--tokens", &steps, "--threads", &workers, "--output"])
+            .arg(folder.path()));
+        let report = run(Command::new("scripts/xprof-check").arg(folder.path()));
+        let report: Value = serde_json::from_str(&report).expect("xprof-check prints JSON");
+        let events = report["hosts"]["profiling"]["events"].as_array().expect("the host is `profiling`").clone();
+        Self { report, events }
+    }
+
+    fn named<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a Value> {
+        self.events.iter().filter(move |event| event["name"] == name)
+    }
+
+    /// The different metadata that the events of one name have, without what every event has.
+    fn metadata(&self, name: &str) -> BTreeSet<String> {
+        let args = self.named(name).map(|event| {
+            let mut args = event["args"].as_object().expect("events have args").clone();
+            args.retain(|key, _| !["group_id", "module_path", "source"].contains(&key.as_str()));
+            Value::Object(args).to_string()
+        });
+        args.collect()
+    }
+}
+
+fn set<const N: usize>(values: [Value; N]) -> BTreeSet<String> {
+    values.iter().map(Value::to_string).collect()
+}
+
+#[test]
+fn xprof_shows_the_llm_example() {
+    let shown = Shown::of_llm();
+    lists_the_run(&shown.report);
+    names_the_threads(&shown.report);
+    keeps_metadata_typed(&shown);
+    groups_the_steps(&shown);
+}
+
+fn lists_the_run(report: &Value) {
+    assert_eq!(report["runs"], json!(["profiling"]));
+    let tools = report["tools"].as_array().expect("tools are a list");
+    for tool in ["trace_viewer@", "overview_page"] {
+        assert!(tools.contains(&json!(tool)), "no `{tool}` among {tools:?}");
+    }
+    let hosts: Vec<&String> = report["hosts"].as_object().expect("hosts are a map").keys().collect();
+    assert_eq!(hosts, ["profiling"]);
+    let processes: Vec<&Value> =
+        report["hosts"]["profiling"]["processes"].as_object().expect("a map").values().collect();
+    assert_eq!(processes, [&json!("profiling /host:CPU")]);
+}
+
+fn names_the_threads(report: &Value) {
+    let threads = report["hosts"]["profiling"]["threads"].as_object().expect("threads are a map");
+    let names: BTreeSet<&str> = threads.values().filter_map(Value::as_str).collect();
+    let workers: Vec<String> = (0..WORKERS).map(|index| format!("llm-worker-{index}")).collect();
+    assert_eq!(names, workers.iter().map(String::as_str).collect());
+}
+
+fn keeps_metadata_typed(shown: &Shown) {
+    let text = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/data/tide.txt");
+    let text = Path::new(text).canonicalize().expect("the text is in the repository");
+    let read = shown.named("llm.read").next().expect("the text is read in a scope");
+    let path = Path::new(read["args"]["path"].as_str().expect("a path is a string"));
+    assert_eq!(path.canonicalize().expect("the path is that of a file"), text);
+    assert_eq!(read["args"]["module_path"], "llm");
+    let source = read["args"]["source"].as_str().expect("a source is a string");
+    assert!(source.starts_with("examples/examples/llm/main.rs:"), "{source}");
+
+    assert_eq!(shown.metadata("llm.generate"), set([json!({"tokens": STEPS})]));
+    let layers: [Value; 8] = std::array::from_fn(|layer| json!({"layer": layer, "seqlen": 1}));
+    let decoded: BTreeSet<String> =
+        shown.metadata("llm.attention").into_iter().filter(|args| args.contains(r#""seqlen":1}"#)).collect();
+    assert_eq!(decoded, set(layers));
+    assert!(shown.metadata("llm.matmul").is_superset(&set([
+        json!({"m": 1, "n": 384, "k": 384}),
+        json!({"m": 1, "n": 1536, "k": 384}),
+        json!({"m": 1, "n": 384, "k": 1536}),
+        json!({"m": 1, "n": 512, "k": 384}),
+    ])));
+}
+
+fn groups_the_steps(shown: &Shown) {
+    let group = |event: &Value| event["args"]["group_id"].as_u64();
+    let groups: Vec<Option<u64>> = (0..STEPS)
+        .map(|step| {
+            let name = format!("llm.step {step}");
+            let events: Vec<&Value> = shown.named(&name).collect();
+            assert_eq!(events.len(), 1, "one event `{name}`");
+            assert_eq!(events[0]["args"]["step_num"], json!(step));
+            group(events[0])
+        })
+        .collect();
+    let ascending = (0..).take(STEPS).map(Some).collect::<Vec<Option<u64>>>();
+    assert_eq!(groups, ascending);
+
+    // What a step calls belongs to its group; what comes before the first step to none.
+    let forward: Vec<Option<u64>> = shown.named("llm.forward").map(group).collect();
+    assert_eq!(forward, [vec![None], ascending].concat());
+}
