@@ -10,7 +10,7 @@ pub(crate) fn watch() -> io::Result<()> {
     static WATCHING: OnceLock<i32> = OnceLock::new();
     let status = *WATCHING.get_or_init(|| {
         // SAFETY: the three functions are `extern "C"`, never unwind, and live as long as the program.
-        unsafe { libc::pthread_atfork(Some(before), Some(in_parent), Some(in_child)) }
+        unsafe { libc::pthread_atfork(Some(hooks::before), Some(hooks::in_parent), Some(hooks::in_child)) }
     });
     if status == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(status)) }
 }
@@ -22,20 +22,31 @@ pub(crate) fn watch() -> io::Result<()> {
 }
 
 #[cfg(unix)]
-extern "C" fn before() {
-    super::thread::SHARED.lock_for_fork();
-    super::helper::lock_for_fork();
-}
+mod hooks {
+    use std::cell::Cell;
+    use std::mem::ManuallyDrop;
 
-#[cfg(unix)]
-extern "C" fn in_parent() {
-    super::helper::unlock_after_fork();
-    super::thread::SHARED.unlock_after_fork();
-}
+    use crate::record::{helper, registry, thread};
 
-#[cfg(unix)]
-extern "C" fn in_child() {
-    super::helper::unlock_after_fork();
-    super::thread::SHARED.unlock_after_fork();
-    super::thread::keep_only_this_thread();
+    /// What the forking thread holds over the fork: all locks of the recorder.
+    type Held = (registry::Held, helper::Held);
+
+    std::thread_local! {
+        /// Without a destructor, so that a fork may come from a thread's last breath.
+        static HELD: Cell<Option<ManuallyDrop<Held>>> = const { Cell::new(None) };
+    }
+
+    pub(super) extern "C" fn before() {
+        let held = (thread::SHARED.hold(), helper::hold());
+        HELD.set(Some(ManuallyDrop::new(held)));
+    }
+
+    pub(super) extern "C" fn in_parent() {
+        drop(HELD.take().map(ManuallyDrop::into_inner));
+    }
+
+    pub(super) extern "C" fn in_child() {
+        in_parent();
+        thread::keep_only_this_thread();
+    }
 }

@@ -7,8 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle, Thread};
 use std::time::{Duration, Instant};
 
-use parking_lot::Mutex;
-
+use super::primitive::Mutex;
 use super::thread::SHARED;
 use crate::clock::{Anchor, Source};
 
@@ -60,17 +59,14 @@ pub(crate) fn wake() {
     }
 }
 
-/// Takes the lock that a fork must not find taken.
+/// The lock that a fork must not find taken.
 #[cfg(unix)]
-pub(crate) fn lock_for_fork() {
-    std::mem::forget(AWAKE.lock());
-}
+pub(crate) type Held = std::sync::MutexGuard<'static, Option<Thread>>;
 
-/// Gives it back, in parent or child.
+/// Takes it.
 #[cfg(unix)]
-pub(crate) fn unlock_after_fork() {
-    // SAFETY: `lock_for_fork` took the lock and forgot its guard, on this thread or on the one it is a copy of.
-    unsafe { AWAKE.force_unlock() }
+pub(crate) fn hold() -> Held {
+    AWAKE.lock()
 }
 
 fn run(source: Source, stop: &AtomicBool) -> Vec<Anchor> {

@@ -11,14 +11,14 @@ mod fork;
 #[cfg(not(zprof_loom))]
 mod guard;
 #[cfg(not(zprof_loom))]
-#[allow(unsafe_code)] // unlocks what it locked before a fork
 mod helper;
+#[cfg(not(zprof_loom))]
+mod lock;
 #[cfg(all(test, zprof_loom))]
 #[allow(unsafe_code)] // plays the part of thread.rs
 mod model;
 #[cfg(not(zprof_loom))]
 mod os;
-#[allow(unsafe_code)] // unlocks what it locked before a fork
 mod pool;
 #[cfg(not(zprof_loom))]
 pub(crate) mod recording;
@@ -44,7 +44,7 @@ pub use registry::Word;
 pub(crate) mod primitive {
     use std::cell::UnsafeCell;
 
-    pub(crate) use parking_lot::Mutex;
+    pub(crate) use super::lock::Mutex;
     pub(crate) use std::sync::Arc;
     pub(crate) use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 
@@ -97,7 +97,7 @@ pub(crate) mod primitive {
         if WEAKENED.get() { Ordering::Relaxed } else { Ordering::Release }
     }
 
-    /// parking_lot's face over loom's lock.
+    /// The face of `lock.rs` over loom's lock.
     #[derive(Debug)]
     pub(crate) struct Mutex<T>(loom::sync::Mutex<T>);
 

@@ -26,8 +26,9 @@ pub(crate) struct Pool {
     limit: AtomicUsize,
 }
 
+/// The chunks that no thread has.
 #[derive(Debug)]
-struct Free {
+pub(crate) struct Free {
     small: Vec<ChunkBox>,
     large: Vec<ChunkBox>,
 }
@@ -165,15 +166,8 @@ impl Pool {
 
     /// Takes the lock that a fork must not find taken.
     #[cfg(all(unix, not(zprof_loom)))]
-    pub(crate) fn lock_for_fork(&self) {
-        std::mem::forget(self.free.lock());
-    }
-
-    /// Gives it back, in parent or child.
-    #[cfg(all(unix, not(zprof_loom)))]
-    pub(crate) fn unlock_after_fork(&self) {
-        // SAFETY: `lock_for_fork` took the lock and forgot its guard, on this thread or on the one it is a copy of.
-        unsafe { self.free.force_unlock() }
+    pub(crate) fn hold(&self) -> std::sync::MutexGuard<'_, Free> {
+        self.free.lock()
     }
 
     /// Whether the helper should refill.

@@ -216,6 +216,11 @@ impl Log {
     }
 }
 
+/// The locks that a fork must not find taken.
+#[cfg(all(unix, not(zprof_loom)))]
+pub(crate) type Held =
+    (std::sync::MutexGuard<'static, Vec<Arc<Log>>>, std::sync::MutexGuard<'static, super::pool::Free>);
+
 /// All that threads share. The program has one, in a static; tests have their own.
 #[derive(Debug)]
 pub(crate) struct Shared {
@@ -307,17 +312,8 @@ impl Shared {
 
     /// Takes the locks that a fork must not find taken.
     #[cfg(all(unix, not(zprof_loom)))]
-    pub(crate) fn lock_for_fork(&self) {
-        std::mem::forget(self.logs.lock());
-        self.pool.lock_for_fork();
-    }
-
-    /// Gives them back, in parent or child.
-    #[cfg(all(unix, not(zprof_loom)))]
-    pub(crate) fn unlock_after_fork(&self) {
-        self.pool.unlock_after_fork();
-        // SAFETY: `lock_for_fork` took the lock and forgot its guard, on this thread or on the one it is a copy of.
-        unsafe { self.logs.force_unlock() }
+    pub(crate) fn hold(&'static self) -> Held {
+        (self.logs.lock(), self.pool.hold())
     }
 
     /// In the child of a fork: forgets the threads that did not come along. What they recorded is in the parent.
