@@ -3,9 +3,11 @@
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use super::options::{ProfilerOptions, SessionId};
 use crate::error::{Error, ErrorKind, Result};
+use crate::export::write_whole;
 
 /// Paths of one run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,7 +20,7 @@ pub(crate) struct RunFiles {
 impl RunFiles {
     /// Checks the names and makes the folder, so that a path that cannot work fails before anything is recorded.
     pub(crate) fn prepare(options: &ProfilerOptions, start_ns: i64) -> Result<Self> {
-        let session = match &options.session_id {
+        let mut session = match &options.session_id {
             SessionId::Named(name) => name.clone(),
             SessionId::Unique => unique_name(start_ns, std::process::id()),
         };
@@ -32,16 +34,15 @@ impl RunFiles {
                 "`repository_path` is empty; give the folder that shall hold `plugins/profile`",
             ));
         }
-        let folder = options.repository_path.join("plugins").join("profile").join(&session);
-        fs::create_dir_all(&folder).map_err(|error| {
-            Error::io(
-                format!("failed to create the profile folder `{}`; check `repository_path`", folder.display()),
-                error,
-            )
-        })?;
+        let runs = options.repository_path.join("plugins").join("profile");
+        if options.session_id == SessionId::Unique {
+            session = make_unique(&runs, &session)?;
+        }
+        let folder = runs.join(&session);
+        make_folder(&folder)?;
         let folder = std::path::absolute(&folder).unwrap_or(folder);
         let files = Self { folder, session, host };
-        let probe = files.temporary("probe");
+        let probe = files.folder.join(format!(".zprof-{}-probe.tmp", std::process::id()));
         File::create(&probe).and_then(|_| fs::remove_file(&probe)).map_err(|error| {
             Error::io(
                 format!("cannot write to the profile folder `{}`; check `repository_path`", files.folder.display()),
@@ -71,19 +72,18 @@ impl RunFiles {
         &self.host
     }
 
-    fn temporary(&self, what: &str) -> PathBuf {
-        self.folder.join(format!(".{}.{what}.{}.tmp", self.host, std::process::id()))
-    }
-
-    /// Removes what was derived from an older profile of this run: its JSON, and XProf's caches.
+    /// Removes what was derived from an older profile of this run: its JSON, and XProf's caches. Also what a process
+    /// that was killed has left of files that it was writing.
     pub(crate) fn remove_derived(&self) -> Result<()> {
+        // Someone may have tidied up during the session.
+        make_folder(&self.folder)?;
         let failed = |path: &Path, error| Error::io(format!("failed to remove the old `{}`", path.display()), error);
         let entries = fs::read_dir(&self.folder).map_err(|error| failed(&self.folder, error))?;
         for entry in entries {
             let entry = entry.map_err(|error| failed(&self.folder, error))?;
             let name = entry.file_name();
             let Some(name) = name.to_str() else { continue };
-            if is_derived(name, &self.host) {
+            if is_derived(name, &self.host) || is_abandoned(name, &entry) {
                 let path = entry.path();
                 match fs::remove_file(&path) {
                     Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(&path, error)),
@@ -96,19 +96,49 @@ impl RunFiles {
 
     /// Writes the XSpace beside its place and moves it there.
     pub(crate) fn write_protobuf(&self, pieces: &[Vec<u8>]) -> Result<()> {
-        let (path, temporary) = (self.protobuf(), self.temporary("xplane.pb"));
-        let written = File::create(&temporary).and_then(|file| {
+        let path = self.protobuf();
+        write_whole(&path, |file| {
             let mut out = BufWriter::new(file);
-            pieces.iter().try_for_each(|piece| out.write_all(piece))?;
-            out.into_inner().map_err(io::IntoInnerError::into_error)?;
-            fs::rename(&temporary, &path)
-        });
-        written.map_err(|error| {
-            // What is left of it is of no use to anyone; the first error is the one to tell.
-            let _ = fs::remove_file(&temporary);
-            Error::io(format!("failed to write the profile `{}`", path.display()), error)
+            let written = pieces.iter().try_for_each(|piece| out.write_all(piece)).and_then(|()| out.flush());
+            written.map_err(|error| Error::io(format!("failed to write the profile `{}`", path.display()), error))
         })
     }
+}
+
+fn make_folder(folder: &Path) -> Result<()> {
+    fs::create_dir_all(folder).map_err(|error| cannot_make(folder, error))
+}
+
+fn cannot_make(folder: &Path, error: io::Error) -> Error {
+    Error::io(format!("failed to create the profile folder `{}`; check `repository_path`", folder.display()), error)
+}
+
+/// Makes a folder that was not there and returns its name: `name`, or `name_2` and so on.
+fn make_unique(runs: &Path, name: &str) -> Result<String> {
+    make_folder(runs)?;
+    let mut unique = name.to_owned();
+    for next in 2.. {
+        let folder = runs.join(&unique);
+        match fs::create_dir(&folder) {
+            Ok(()) => break,
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => unique = format!("{name}_{next}"),
+            Err(error) => return Err(cannot_make(&folder, error)),
+        }
+    }
+    Ok(unique)
+}
+
+/// Whether a file is one that a process was writing which is no more. A process of another container is not seen, so
+/// that young files stay.
+fn is_abandoned(name: &str, entry: &fs::DirEntry) -> bool {
+    const YOUNG: Duration = Duration::from_secs(60);
+    let process = name.strip_prefix(".zprof-").and_then(|rest| rest.strip_suffix(".tmp")?.split_once('-'));
+    let Some(process) = process.and_then(|(process, _)| process.parse::<u32>().ok()) else { return false };
+    // Where the system does not show its processes here, none is taken for dead.
+    let processes = Path::new("/proc");
+    let is_dead = processes.join("self").exists() && !processes.join(process.to_string()).exists();
+    let modified = entry.metadata().and_then(|metadata| metadata.modified());
+    is_dead && modified.is_ok_and(|time| time.elapsed().is_ok_and(|age| age > YOUNG))
 }
 
 /// Refuses names that would leave the run's folder or that no file can have.

@@ -249,10 +249,14 @@ fn convert(recording: Recording, files: RunFiles, options: &ProfilerOptions) -> 
     Unwritten { files, pieces, profile }
 }
 
+/// How many threads that lost something have a warning each; one more warning has the rest.
+const MOST_LOSSES: usize = 32;
+
 /// What the profile must say of itself.
 fn warnings(losses: &[Loss], orphans: u64, steps_ns: &[i64], limit: usize) -> Vec<String> {
     let mut warnings = Vec::new();
-    for Loss { thread, tid, scopes, notes } in losses {
+    let (told, rest) = losses.split_at(losses.len().min(MOST_LOSSES));
+    for Loss { thread, tid, scopes, notes } in told {
         if *scopes != 0 {
             warnings.push(format!(
                 "thread `{thread}` ({tid}) dropped {scopes} scopes: the recorder's memory limit of {limit} bytes was \
@@ -262,6 +266,13 @@ fn warnings(losses: &[Loss], orphans: u64, steps_ns: &[i64], limit: usize) -> Ve
         if *notes != 0 {
             warnings.push(format!("thread `{thread}` ({tid}) dropped {notes} values added to open spans: the recorder's memory limit of {limit} bytes was reached"));
         }
+    }
+    if !rest.is_empty() {
+        let (threads, scopes) = (rest.len(), rest.iter().map(|loss| loss.scopes).sum::<u64>());
+        let notes = rest.iter().map(|loss| loss.notes).sum::<u64>();
+        warnings.push(format!(
+            "{threads} more threads dropped {scopes} scopes and {notes} values added to open spans, for the same reason"
+        ));
     }
     if orphans != 0 {
         warnings.push(format!("{orphans} scopes were dropped: they came from destructors of threads that had ended"));
