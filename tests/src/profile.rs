@@ -335,13 +335,17 @@ impl Event {
     }
 }
 
-/// Reads an XSpace: lines of the host, warnings, environment.
+/// Reads a profile: lines of the host, warnings, environment.
 ///
 /// # Panics
 ///
-/// Panics if it is none, or has other planes.
+/// Panics if the file is no XSpace, or has other planes.
 #[must_use]
-pub fn read(bytes: &[u8]) -> (Vec<Line>, Vec<String>, BTreeMap<String, Stat>) {
+pub fn read_file(path: &Path) -> (Vec<Line>, Vec<String>, BTreeMap<String, Stat>) {
+    read(&fs::read(path).unwrap_or_else(|error| panic!("failed to read `{}`: {error}", path.display())))
+}
+
+fn read(bytes: &[u8]) -> (Vec<Line>, Vec<String>, BTreeMap<String, Stat>) {
     let space = XSpace::decode(bytes).expect("the file is an XSpace");
     let names: Vec<&str> = space.planes.iter().map(|plane| plane.name.as_str()).collect();
     assert_eq!(names, ["/host:CPU", "Task Environment"]);

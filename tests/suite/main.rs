@@ -1,6 +1,11 @@
 //! Behaviour of zprof through its face, one module a subject.
 
+mod actor;
 mod global_edges;
+mod global_files;
+mod global_memory;
+mod global_process;
+mod global_session;
 mod global_threads;
 mod global_values;
 mod json;
