@@ -73,7 +73,7 @@ fn all_told<T>(recorded: &Recorded<T>, threads: i64, scopes: i64) {
     assert_eq!(per_thread.iter().sum::<u64>(), dropped, "{:?}", recorded.warnings);
     for warning in &recorded.warnings {
         let thread = warning.split('`').nth(1).expect("the warning names a thread");
-        assert_eq!(logged_of(&format!("`{thread}`")), [warning.clone()]);
+        assert_eq!(logged_of(&format!("`{thread}`")), std::slice::from_ref(warning));
     }
 
     let mut kept: BTreeMap<&str, usize> = BTreeMap::new();

@@ -19,7 +19,7 @@ fn without_a_logger_a_warning_goes_to_standard_error_once() {
          `max_buffer_bytes`",
         main.id
     );
-    assert_eq!(warnings, [expected.clone()]);
+    assert_eq!(warnings, std::slice::from_ref(&expected));
     assert_eq!(stderr, format!("zprof: warning: {expected}\n"));
 }
 

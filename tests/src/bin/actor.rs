@@ -48,10 +48,10 @@ fn spill(folder: &Path) -> Outcome {
 /// Rewrites one run again and again; each time all scopes have one more `generation`. Ends by being killed.
 fn rewrite(folder: &Path) -> Outcome {
     let mut profiler = profiler(folder, ProfilerOptions::default().prefault_bytes(0))?;
-    for generation in 0.. {
+    for generation in 0_u64.. {
         profiler.start()?;
         for _ in 0..2000 {
-            zprof::scope!("rewrite", generation = generation + 0_u64);
+            zprof::scope!("rewrite", generation);
         }
         println!("{generation}");
         profiler.stop()?;
@@ -184,33 +184,24 @@ fn fork_storm(folder: &Path) -> Outcome {
                 }
             });
         }
-        let mut outcome = Ok(());
-        for round in 0..30 {
-            let turn = || -> Outcome {
-                // So little memory that the pool is asked for more at nearly every scope.
-                let options = ProfilerOptions::default().prefault_bytes(0).max_buffer_bytes(1 << 20);
-                let mut profiler = profiler(folder, options)?;
-                profiler.start()?;
-                zprof::scope!("parent", round);
-                in_child(|| {
-                    for n in 0..2000 {
-                        zprof::scope!("child", round, n);
-                    }
-                    let profile = profiler.stop()?.ok_or("no session")?;
-                    if profile.scopes + profile.dropped_scopes < 2000 {
-                        Err("scopes of the child are missing".into())
-                    } else {
-                        Ok(())
-                    }
-                })?;
-                profiler.stop()?.ok_or("no session")?;
-                Ok(())
-            };
-            outcome = turn();
-            if outcome.is_err() {
-                break;
-            }
-        }
+        let round = |round: u32| -> Outcome {
+            // So little memory that the pool is asked for more at nearly every scope.
+            let options = ProfilerOptions::default().prefault_bytes(0).max_buffer_bytes(1 << 20);
+            let mut profiler = profiler(folder, options)?;
+            profiler.start()?;
+            zprof::scope!("parent", round);
+            in_child(|| {
+                for n in 0..2000 {
+                    zprof::scope!("child", round, n);
+                }
+                let profile = profiler.stop()?.ok_or("no session")?;
+                let counted = profile.scopes + profile.dropped_scopes;
+                if counted < 2000 { Err("scopes of the child are missing".into()) } else { Ok(()) }
+            })?;
+            profiler.stop()?.ok_or("no session")?;
+            Ok(())
+        };
+        let outcome = (0..30).try_for_each(round);
         over.store(true, Ordering::Relaxed);
         outcome
     })
