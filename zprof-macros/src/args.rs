@@ -364,7 +364,12 @@ impl Args {
                 }
                 "skip" | "ret" | "err" if place == Place::Trace => errors.at(&ident, not_available(&word)),
                 _ if syn::parse2::<Ident>(quote!(#ident)).is_err() => {
-                    errors.at(&ident, format_args!("`{word}` is no variable; write `key = value`"));
+                    if input.peek(syn::token::Brace) {
+                        input.parse::<TokenTree>()?;
+                        errors.at(&ident, format_args!("the block is a plain one: `{{ {word} {{ … }} }}`"));
+                    } else {
+                        errors.at(&ident, format_args!("`{word}` is no variable; write `key = value`"));
+                    }
                 }
                 _ => {
                     let value = variable(&ident);

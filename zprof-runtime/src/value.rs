@@ -130,6 +130,7 @@ one_word! {
 
 macro_rules! scalar {
     ($($type:ty => $marker:ident, |$value:ident| $word:expr;)*) => {$(
+        #[diagnostic::do_not_recommend]
         impl Value for $type {
             type Raw<'a> = One<$marker>;
             #[inline(always)]
@@ -175,6 +176,7 @@ impl CastWord for i64 {
 #[derive(Clone, Copy, Debug)]
 pub struct Root(pub bool);
 
+#[diagnostic::do_not_recommend]
 impl Value for Root {
     type Raw<'a> = One<FlagWord>;
     #[inline(always)]
@@ -233,6 +235,7 @@ fn tail_word(bytes: &[u8]) -> u64 {
 
 macro_rules! text {
     ($($type:ty),*) => {$(
+        #[diagnostic::do_not_recommend]
         impl Value for $type {
             type Raw<'a> = Text<'a>;
             #[inline(always)]
@@ -245,6 +248,7 @@ macro_rules! text {
 
 text!(str, String, Box<str>, Rc<str>, Arc<str>);
 
+#[diagnostic::do_not_recommend]
 impl Value for Cow<'_, str> {
     type Raw<'a>
         = Text<'a>
@@ -256,6 +260,7 @@ impl Value for Cow<'_, str> {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl<T: Value + ?Sized> Value for &T {
     type Raw<'a>
         = T::Raw<'a>
@@ -267,6 +272,7 @@ impl<T: Value + ?Sized> Value for &T {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl<T: Value + ?Sized> Value for &mut T {
     type Raw<'a>
         = T::Raw<'a>
@@ -278,6 +284,7 @@ impl<T: Value + ?Sized> Value for &mut T {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl<T: Value> Value for Option<T> {
     type Raw<'a>
         = Option<T::Raw<'a>>
@@ -285,7 +292,7 @@ impl<T: Value> Value for Option<T> {
         Self: 'a;
     #[inline(always)]
     fn raw(&self) -> Self::Raw<'_> {
-        self.as_ref().map(T::raw)
+        self.as_ref().map(|value| value.raw())
     }
 }
 

@@ -78,7 +78,7 @@ macro_rules! span {
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __a_scope_is_a_statement_end_it_with_a_semicolon_or_use_span_to_hold_it {
-    ($($guard:tt)*) => {
-        $($guard)*
+    ($($opening:tt)*) => {
+        let __zprof_guard = $($opening)*;
     };
 }

@@ -66,7 +66,7 @@ macro_rules! modes {
 
 functions! {
     pub(crate) add(a: u32, b: u32) -> u32 = "add" { a + b }
-    double(n: u32) -> u32 = "double" { let twice = n * 2; twice }
+    double(n: u32) -> u32 = "double" { let twice = n * 2; twice + n }
 }
 
 wrapper! {
@@ -87,7 +87,7 @@ fn main() {
     scope_here!("here");
     scope_here!("here", n, mode = Mode::A, other = Mode::B);
     assert_eq!(scope_here!("here", { 5 }), 5);
-    assert_eq!((add(1, 2), double(4), wrapped(7_u8)), (3, 8, 7));
+    assert_eq!((add(1, 2), double(4), wrapped(7_u8)), (3, 12, 7));
     assert_eq!(levelled(), "outer");
     held!("held", n = n).end();
     let closure = |n: u32| zprof::scope!("in a closure", n, { n + 1 });
