@@ -203,9 +203,7 @@ fn one_thread(rounds: usize) {
             cell("tracing, text + int", || {
                 tracing_with(|| time(|index| drop(tracing::info_span!("text", mode = "greedy", b = index).entered())))
             }),
-            cell("fastrace", || {
-                fastrace_with(|_| drop(fastrace::local::LocalSpan::enter_with_local_parent("none")))
-            }),
+            cell("fastrace", || fastrace_with(|_| drop(fastrace::local::LocalSpan::enter_with_local_parent("none")))),
             cell("fastrace, 2 ints", || {
                 fastrace_with(|index| {
                     drop(
@@ -222,8 +220,16 @@ fn one_thread(rounds: usize) {
                     );
                 })
             }),
-            cell("puffin", || puffin_with(|_| { puffin::profile_scope!("none"); })),
-            cell("puffin, text", || puffin_with(|_| { puffin::profile_scope!("text", "greedy"); })),
+            cell("puffin", || {
+                puffin_with(|_| {
+                    puffin::profile_scope!("none");
+                })
+            }),
+            cell("puffin, text", || {
+                puffin_with(|_| {
+                    puffin::profile_scope!("text", "greedy");
+                })
+            }),
         ],
     );
 }
@@ -253,7 +259,13 @@ fn two_threads(rounds: usize) {
             cell("zprof on, 2 ints", move || recorded(options(), || twice(zprof_ints))),
             cell("zprof on, text + int", move || recorded(options(), || twice(zprof_text))),
             cell("tracing", || twice(|| tracing_with(|| time(|_| drop(tracing::info_span!("none").entered()))))),
-            cell("puffin", || twice(|| puffin_with(|_| { puffin::profile_scope!("none"); }))),
+            cell("puffin", || {
+                twice(|| {
+                    puffin_with(|_| {
+                        puffin::profile_scope!("none");
+                    })
+                })
+            }),
         ],
     );
 }

@@ -398,6 +398,7 @@ macro_rules! tuples {
         impl<$($lifetime,)* $($value: Value + ?Sized),*> Args for ($(&$lifetime $value,)*) {
             type Raws = ($($value::Raw<$lifetime>,)*);
             #[inline(always)]
+            #[allow(clippy::unused_unit)] // the empty tuple has nothing to read
             fn raws(self) -> Self::Raws {
                 ($(self.$index.raw(),)*)
             }

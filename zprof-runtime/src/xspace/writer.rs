@@ -10,6 +10,7 @@
 //! | XEvent | metadata_id 1, offset_ps 2, duration_ps 3, stats 4 |
 //! | XStat | metadata_id 1, then double_value 2, uint64_value 3, int64_value 4, bytes_value 6 or ref_value 7 |
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 
 use foldhash::fast::FixedState;
@@ -28,6 +29,9 @@ pub(crate) struct EventKind<'a> {
     pub(crate) file: &'a str,
     pub(crate) line: u32,
 }
+
+/// Name, module path, file and line of an [`EventKind`].
+type OwnedKind = (Box<str>, Box<str>, Box<str>, u32);
 
 /// A stat's value.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -179,16 +183,16 @@ impl Line {
         if self.sorted {
             return;
         }
-        let mut events: Vec<((u64, std::cmp::Reverse<u64>), std::ops::Range<usize>)> = Vec::new();
+        let mut places = Vec::new();
         let mut at = 0;
         while let Some((times, end)) = event_at(&self.events, at) {
-            events.push(((times.0, std::cmp::Reverse(times.1)), at..end));
+            places.push((times, at..end));
             at = end;
         }
-        events.sort_by_key(|(times, _)| *times);
+        places.sort_by_key(|&((offset, duration), _)| (offset, Reverse(duration)));
         let mut sorted = Vec::with_capacity(self.events.len());
-        for (_, range) in events {
-            sorted.extend_from_slice(&self.events[range]);
+        for (_, place) in places {
+            sorted.extend_from_slice(&self.events[place]);
         }
         self.events = sorted;
         self.sorted = true;
@@ -252,7 +256,7 @@ impl Event<'_> {
 pub(crate) struct Plane {
     name: String,
     lines: Vec<Line>,
-    kinds: HashMap<(Box<str>, Box<str>, Box<str>, u32), u64, FixedState>,
+    kinds: HashMap<OwnedKind, u64, FixedState>,
     event_metadata: Vec<u8>,
     pub(crate) names: StatNames,
     stats: Vec<u8>,
