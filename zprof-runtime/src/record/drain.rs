@@ -63,7 +63,10 @@ struct Open {
 impl<'a> Scopes<'a> {
     /// Reads all records. Scopes without an end get `last`, the tick at which the session or the thread ended.
     pub(crate) fn resolve(chunks: &'a [Words<'a>], last: u64) -> Self {
-        let mut scopes = Self { chunks, ends: Vec::new(), fates: Vec::new(), notes: Vec::new(), early: Vec::new() };
+        // A scope takes three words or more, so this is enough, and what is not used is never touched.
+        let most = chunks.iter().map(|chunk| chunk.len()).sum::<usize>() / 3 + 1;
+        let mut scopes =
+            Self { chunks, ends: Vec::with_capacity(most), fates: Vec::new(), notes: Vec::new(), early: Vec::new() };
         let mut open: Vec<Open> = Vec::new();
         for record in chunks.iter().flat_map(|chunk| chunk.records()) {
             match record {

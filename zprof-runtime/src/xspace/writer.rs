@@ -16,7 +16,8 @@ use std::collections::HashMap;
 use foldhash::fast::FixedState;
 
 use super::display::display_name;
-use super::wire::{BYTES, FIXED64, put_bytes, put_key, put_uint, put_varint};
+use super::out::Out;
+use super::wire::{BYTES, put_bytes, put_key, put_uint, put_varint};
 
 /// Key byte of `XEvent.stats` and `XLine.events`.
 const FIELD_4_BYTES: u8 = 4 << 3 | 2;
@@ -77,51 +78,47 @@ fn put_map_entry(out: &mut Vec<u8>, field: u32, id: u64, value: impl FnOnce(&mut
     });
 }
 
-/// Appends a sub-message whose length is known only after it is written.
-pub(crate) fn put_message(out: &mut Vec<u8>, field: u32, body: impl FnOnce(&mut Vec<u8>)) {
-    put_key(out, field, BYTES);
-    let start = out.len();
-    out.push(0);
-    body(out);
-    set_length(out, start);
+/// Appends a sub-message.
+fn put_message(out: &mut Vec<u8>, field: u32, body: impl FnOnce(&mut Vec<u8>)) {
+    let mut bytes = Vec::new();
+    body(&mut bytes);
+    put_bytes(out, field, &bytes);
 }
 
-/// Puts the length of what follows the placeholder byte at `start` in its place.
-#[inline]
-fn set_length(out: &mut Vec<u8>, start: usize) {
-    let len = out.len() - start - 1;
-    if len < 0x80 {
-        #[allow(clippy::cast_possible_truncation)] // below 0x80
-        let byte = len as u8;
-        out[start] = byte;
-        return;
-    }
-    let mut prefix = Vec::with_capacity(10);
-    put_varint(&mut prefix, len as u64);
-    out.splice(start..=start, prefix);
-}
-
-#[inline]
-fn put_stat(out: &mut Vec<u8>, field_byte: u8, name: u64, value: StatValue<'_>, names: &mut StatNames) {
-    out.push(field_byte);
+/// Appends a stat as the field whose key is `field_byte`.
+#[inline(always)]
+fn put_stat(out: &mut Out, field_byte: u8, name: u64, value: StatValue<'_>, names: &mut StatNames) {
+    out.make_room(if let StatValue::Bytes(bytes) = value { bytes.len() } else { 0 });
+    out.byte(field_byte);
     let start = out.len();
-    out.push(0);
-    out.push(1 << 3);
-    put_varint(out, name);
+    out.byte(0);
+    out.byte(1 << 3);
+    out.varint(name);
     match value {
-        StatValue::Int(value) => put_uint(out, 4, u64::from_ne_bytes(value.to_ne_bytes())),
-        StatValue::Uint(value) => put_uint(out, 3, value),
+        StatValue::Int(value) => {
+            out.byte(4 << 3);
+            out.varint(u64::from_ne_bytes(value.to_ne_bytes()));
+        }
+        StatValue::Uint(value) => {
+            out.byte(3 << 3);
+            out.varint(value);
+        }
         StatValue::Double(value) => {
-            put_key(out, 2, FIXED64);
-            out.extend_from_slice(&value.to_le_bytes());
+            out.byte(2 << 3 | 1);
+            out.slice(&value.to_le_bytes());
         }
         StatValue::Text(text) => {
             let id = names.id(text);
-            put_uint(out, 7, id);
+            out.byte(7 << 3);
+            out.varint(id);
         }
-        StatValue::Bytes(bytes) => put_bytes(out, 6, bytes),
+        StatValue::Bytes(bytes) => {
+            out.byte(6 << 3 | 2);
+            out.varint(bytes.len() as u64);
+            out.slice(bytes);
+        }
     }
-    set_length(out, start);
+    out.set_length(start);
 }
 
 /// One line of the plane, being written.
@@ -130,7 +127,7 @@ pub(crate) struct Line {
     name: String,
     /// The fields before the events.
     head: Vec<u8>,
-    events: Vec<u8>,
+    events: Out,
     count: u64,
     last: (u64, u64),
     sorted: bool,
@@ -144,7 +141,7 @@ impl Line {
             put_bytes(&mut head, 2, name.as_bytes());
             put_bytes(&mut head, 11, name.as_bytes());
         }
-        Self { name, head, events: Vec::with_capacity(bytes_hint), count: 0, last: (0, u64::MAX), sorted: true }
+        Self { name, head, events: Out::with_capacity(bytes_hint), count: 0, last: (0, u64::MAX), sorted: true }
     }
 
     /// Begins an event; its stats follow.
@@ -154,16 +151,17 @@ impl Line {
         self.sorted &= self.last.0 < offset_ps || (self.last.0 == offset_ps && self.last.1 >= duration_ps);
         self.last = (offset_ps, duration_ps);
         let out = &mut self.events;
-        out.push(FIELD_4_BYTES);
+        out.make_room(0);
+        out.byte(FIELD_4_BYTES);
         let start = out.len();
-        out.push(0);
-        out.push(1 << 3);
-        put_varint(out, metadata_id);
-        out.push(2 << 3);
-        put_varint(out, offset_ps);
+        out.byte(0);
+        out.byte(1 << 3);
+        out.varint(metadata_id);
+        out.byte(2 << 3);
+        out.varint(offset_ps);
         if duration_ps != 0 {
-            out.push(3 << 3);
-            put_varint(out, duration_ps);
+            out.byte(3 << 3);
+            out.varint(duration_ps);
         }
         Event { out, start }
     }
@@ -173,11 +171,6 @@ impl Line {
         self.count
     }
 
-    /// Bytes it takes so far.
-    pub(crate) fn bytes(&self) -> usize {
-        self.head.len() + self.events.len()
-    }
-
     /// Brings the events into the order of XSpace: by start, and of those that start together the longest first.
     fn sort(&mut self) {
         if self.sorted {
@@ -185,14 +178,16 @@ impl Line {
         }
         let mut places = Vec::new();
         let mut at = 0;
-        while let Some((times, end)) = event_at(&self.events, at) {
+        let events = self.events.written();
+        while let Some((times, end)) = event_at(events, at) {
             places.push((times, at..end));
             at = end;
         }
         places.sort_by_key(|&((offset, duration), _)| (offset, Reverse(duration)));
-        let mut sorted = Vec::with_capacity(self.events.len());
+        let mut sorted = Out::with_capacity(events.len());
         for (_, place) in places {
-            sorted.extend_from_slice(&self.events[place]);
+            sorted.make_room(place.len());
+            sorted.slice(&events[place]);
         }
         self.events = sorted;
         self.sorted = true;
@@ -233,13 +228,13 @@ fn take_varint(bytes: &mut &[u8]) -> Option<u64> {
 /// An event being written; it is whole when this is dropped by [`Event::end`].
 #[derive(Debug)]
 pub(crate) struct Event<'a> {
-    out: &'a mut Vec<u8>,
+    out: &'a mut Out,
     start: usize,
 }
 
 impl Event<'_> {
     /// Adds a stat by the id of its name.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn stat(&mut self, name: u64, value: StatValue<'_>, names: &mut StatNames) {
         put_stat(self.out, FIELD_4_BYTES, name, value, names);
     }
@@ -247,7 +242,7 @@ impl Event<'_> {
     /// Completes the event.
     #[inline]
     pub(crate) fn end(self) {
-        set_length(self.out, self.start);
+        self.out.set_length(self.start);
     }
 }
 
@@ -259,7 +254,7 @@ pub(crate) struct Plane {
     kinds: HashMap<OwnedKind, u64, FixedState>,
     event_metadata: Vec<u8>,
     pub(crate) names: StatNames,
-    stats: Vec<u8>,
+    stats: Out,
 }
 
 impl Plane {
@@ -270,7 +265,7 @@ impl Plane {
             kinds: HashMap::default(),
             event_metadata: Vec::new(),
             names: StatNames::default(),
-            stats: Vec::new(),
+            stats: Out::default(),
         }
     }
 
@@ -291,10 +286,12 @@ impl Plane {
                     put_bytes(out, 4, shown.as_bytes());
                 }
                 let source = format!("{}:{}", kind.file, kind.line);
+                let mut stats = Out::default();
                 for (name, text) in [("module_path", kind.module_path), ("source", source.as_str())] {
                     let name = names.id(name);
-                    put_stat(out, 5 << 3 | 2, name, StatValue::Text(text), names);
+                    put_stat(&mut stats, 5 << 3 | 2, name, StatValue::Text(text), names);
                 }
+                out.extend_from_slice(stats.written());
             });
         }
         id
@@ -309,7 +306,6 @@ impl Plane {
     /// Adds a finished line.
     pub(crate) fn push(&mut self, mut line: Line) {
         line.sort();
-        line.events.shrink_to_fit();
         self.lines.push(line);
     }
 
@@ -327,11 +323,11 @@ impl Plane {
         for line in self.lines {
             let mut head = Vec::new();
             put_key(&mut head, 3, BYTES);
-            put_varint(&mut head, line.bytes() as u64);
+            put_varint(&mut head, (line.head.len() + line.events.len()) as u64);
             head.extend_from_slice(&line.head);
-            pieces.extend([head, line.events]);
+            pieces.extend([head, line.events.into_bytes()]);
         }
-        pieces.extend([self.event_metadata, self.names.encoded, self.stats]);
+        pieces.extend([self.event_metadata, self.names.encoded, self.stats.into_bytes()]);
         let len: usize = pieces.iter().map(Vec::len).sum();
         let mut prefix = Vec::new();
         put_key(&mut prefix, 1, BYTES);
