@@ -67,8 +67,7 @@ fn values(args: &Args, errors: &mut Errors) {
 
 /// A value is evaluated only while something listens, so it must not decide where the program goes on.
 fn leaving(args: &Args, errors: &mut Errors) {
-    let root = args.root.get().map(|(_, value)| value);
-    for value in args.fields.iter().map(|field| &field.value).chain(root) {
+    for value in args.fields.iter().map(|field| &field.value).chain(args.root.get()) {
         let tokens = value.to_token_stream();
         let has_a_body_of_its_own = any(&tokens, &|token| match token {
             TokenTree::Punct(punct) => punct.as_char() == '|',
