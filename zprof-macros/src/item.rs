@@ -186,6 +186,11 @@ mod tests {
             assert!(output.starts_with(":: core :: compile_error !"), "{output}");
             assert!(output.ends_with(&tokens(item)), "{output}");
         }
+        for item in
+            ["pub async fn f() {}", "pub(crate) async safe extern \"C\" fn f() {}", "#[a] async fn f<T>(self) {}"]
+        {
+            assert!(traced("", item).contains("on an `async fn` is not available"), "{item}");
+        }
         assert!(traced("n = ", "fn f(n: u32) { n }").ends_with(&tokens("fn f(n: u32) { n }")));
     }
 }
