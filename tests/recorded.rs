@@ -260,3 +260,16 @@ panics
 ";
     assert_eq!(tree, expected);
 }
+
+/// Tools that read the program's file find the labels in it.
+#[test]
+fn the_static_part_of_a_label_is_in_the_binary() {
+    zprof::scope!("label.found", kept = 7, step = std::process::id(), late = 1);
+    zprof::scope!("label.whole", kept = 7, text = "in full");
+    let program = std::env::current_exe().and_then(std::fs::read).expect("this test's own file");
+    // Put together here, so that the only copies in the file are the labels.
+    for (name, rest) in [("label.found", "kept=7,step="), ("label.whole", "kept=7,text=in full#")] {
+        let label = [name, rest].join("#");
+        assert!(program.windows(label.len()).any(|bytes| bytes == label.as_bytes()), "no {label}");
+    }
+}

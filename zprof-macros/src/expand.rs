@@ -83,8 +83,8 @@ pub(crate) fn opening(path: &TokenStream, name: &str, args: &Args) -> TokenStrea
     let mut values: Vec<TokenStream> = args.fields.iter().map(|field| raw(field.value.to_token_stream())).collect();
     match args.root.get() {
         // Nothing to record, and nothing to check.
-        Some((_, value)) if matches!(literal(value), Ok(Lit::Bool(root)) if !root.value) => {}
-        Some((_, value)) => {
+        Some(value) if matches!(literal(value), Ok(Lit::Bool(root)) if !root.value) => {}
+        Some(value) => {
             keys.push("_r");
             values.push(raw(quote_spanned!(here=> __zprof::Root(#value))));
         }

@@ -84,19 +84,8 @@ fn flatten(item: TokenStream) -> Vec<TokenTree> {
         }
         tokens = group.stream().into_iter().collect();
     }
-    while let Some(TokenTree::Group(group)) = tokens.last() {
-        if group.delimiter() != Delimiter::None {
-            break;
-        }
-        let inner: Vec<TokenTree> = group.stream().into_iter().collect();
-        match inner.as_slice() {
-            [TokenTree::Group(body)] => {
-                let body = body.clone();
-                tokens.pop();
-                tokens.push(TokenTree::Group(body));
-            }
-            _ => break,
-        }
+    if let Some(TokenTree::Group(body)) = tokens.last_mut() {
+        *body = body::visible(body);
     }
     tokens
 }
@@ -169,8 +158,8 @@ mod tests {
     fn an_item_comes_back_token_by_token() {
         let items = [
             "fn f() {}",
-            "#[inline] /// doc\n pub(in crate::a) unsafe extern \"C\" fn f<'a, T: ?Sized, const N: usize>(a: &'a [T; {N}], ...) \
-             -> impl Sized + use<'a, T> where T: Tr<{ N }>, { #![allow(x)] unsafe { g() } }",
+            "#[inline] /// doc\n pub(in crate::a) safe extern \"C\" fn f<'a, T: ?Sized, const N: usize>(a: &'a [T; {N}], ...) \
+             -> impl Sized + use<'a, T> where T: Tr<{ N }>, { #![allow(x)] g() }",
             "fn half_typed(&self) { let x = self. }",
             "fn items() { use a::b; const C: u32 = 1; #[test] fn inner() {} struct D; C + 1 }",
             "default fn f(&self) -> [u8; { 1 + 2 }] { [0; 3] }",
@@ -186,7 +175,7 @@ mod tests {
         let place = |text: &str| output.find(&tokens(text)).unwrap_or_else(|| panic!("no {text} in {output}"));
         assert!(place("fn inner() {}") < place("let __zprof_guard"));
         assert!(place("let __zprof_guard") < place("C + 1;"));
-        let output = traced("", "fn f() { const { 1 }; unsafe { g() } }");
+        let output = traced("", "fn f() { const { 1 }; g() }");
         assert!(output.find("let __zprof_guard") < output.find("const {"), "{output}");
     }
 
@@ -196,6 +185,11 @@ mod tests {
             let output = traced("", item);
             assert!(output.starts_with(":: core :: compile_error !"), "{output}");
             assert!(output.ends_with(&tokens(item)), "{output}");
+        }
+        for item in
+            ["pub async fn f() {}", "pub(crate) async safe extern \"C\" fn f() {}", "#[a] async fn f<T>(self) {}"]
+        {
+            assert!(traced("", item).contains("on an `async fn` is not available"), "{item}");
         }
         assert!(traced("n = ", "fn f(n: u32) { n }").ends_with(&tokens("fn f(n: u32) { n }")));
     }

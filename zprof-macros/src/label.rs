@@ -19,7 +19,7 @@ pub(crate) fn label(name: &str, args: &Args) -> String {
         }
         separator = ',';
     }
-    match args.root.get().map(|(_, value)| literal(value)) {
+    match args.root.get().map(literal) {
         Some(Ok(Lit::Bool(root))) if !root.value => {}
         Some(root) => {
             label.push(separator);

@@ -22,7 +22,7 @@
 ///
 /// `key = expression`, `key` (the variable of that name) and `self.key`, at most 16 of them. Any expression may stand
 /// there if its type is a [`Value`](trait@crate::Value). It is taken by reference, once, and only when something
-/// listens, so it must do nothing that the program needs.
+/// listens, so it must do nothing that the program needs, and it cannot leave by `?`, `return` or `.await`.
 ///
 /// ```
 /// struct Model { layers: usize }

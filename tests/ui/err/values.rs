@@ -1,4 +1,16 @@
-//! Literal values that hold `#`.
+//! Values that hold `#`, and values that would leave the function.
+
+fn leaving(text: &str) -> Result<u32, std::num::ParseIntError> {
+    zprof::scope!("a", number = text.parse::<u32>()?);
+    zprof::scope!("a", number = if text.is_empty() { return Ok(1) } else { 2 });
+    loop {
+        zprof::scope!("a", root = break);
+    }
+}
+
+async fn waits() {
+    zprof::scope!("a", number = std::future::ready(1).await);
+}
 
 fn main() {
     zprof::scope!("a", text = "x#y", letter = '#');

@@ -114,6 +114,11 @@ fn main() {
     let rc = Rc::new(1_u32);
     zprof::scope!("temporary", text = format!("{rc}-{i}"), borrowed = format!("{i}").as_str());
     let calls = std::cell::Cell::new(0);
+    zprof::scope!(
+        "nested",
+        value = zprof::scope!("in a value", i, { i + 1 }),
+        closure = (|| Some(i)?.checked_add(1))()
+    );
     zprof::scope!("once", calls = count(&calls));
     assert!(calls.get() <= 1, "a value is evaluated once");
     let moved = path;

@@ -19,7 +19,7 @@ trait a_scope_must_not_be_held_across_an_await_or_sent_to_another_thread {}
 pub struct Guard {
     mark: Mark,
     site: fn() -> &'static Site,
-    _stays: PhantomData<*const dyn a_scope_must_not_be_held_across_an_await_or_sent_to_another_thread>,
+    _stays: PhantomData<dyn a_scope_must_not_be_held_across_an_await_or_sent_to_another_thread>,
 }
 
 /// Position of a guard that was made when nothing listened: its end may still be of use.
