@@ -438,6 +438,20 @@ pub struct Shape {
     pub site: fn() -> &'static Site,
     /// Meaning of the words after the shape, value by value.
     pub kinds: &'static [Kind],
+    /// Whether each value takes one word.
+    pub plain: bool,
+}
+
+/// Whether each value takes one word.
+const fn is_plain(kinds: &[Kind]) -> bool {
+    let mut index = 0;
+    while index < kinds.len() {
+        if matches!(kinds[index], Kind::Text | Kind::Optional(_)) {
+            return false;
+        }
+        index += 1;
+    }
+    true
 }
 
 /// Names the shape of site `S` with metadata `R`.
@@ -446,7 +460,7 @@ pub struct ShapeOf<S, R>(std::marker::PhantomData<fn() -> (S, R)>);
 
 impl<S: Callsite, R: RawArgs> ShapeOf<S, R> {
     /// The shape, one constant per site and argument types.
-    pub const SHAPE: &'static Shape = &Shape { site: S::site, kinds: R::KINDS };
+    pub const SHAPE: &'static Shape = &Shape { site: S::site, kinds: R::KINDS, plain: is_plain(R::KINDS) };
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ use std::collections::HashMap;
 use foldhash::fast::FixedState;
 
 use super::display::display_name;
-use super::out::Out;
+use super::out::{Out, short_varint};
 use super::wire::{BYTES, put_bytes, put_key, put_uint, put_varint};
 
 /// Key byte of `XEvent.stats` and `XLine.events`.
@@ -88,36 +88,61 @@ fn put_message(out: &mut Vec<u8>, field: u32, body: impl FnOnce(&mut Vec<u8>)) {
 /// Appends a stat as the field whose key is `field_byte`.
 #[inline(always)]
 fn put_stat(out: &mut Out, field_byte: u8, name: u64, value: StatValue<'_>, names: &mut StatNames) {
-    out.make_room(if let StatValue::Bytes(bytes) = value { bytes.len() } else { 0 });
-    out.byte(field_byte);
-    let start = out.len();
-    out.byte(0);
-    out.byte(1 << 3);
-    out.varint(name);
-    match value {
-        StatValue::Int(value) => {
-            out.byte(4 << 3);
-            out.varint(u64::from_ne_bytes(value.to_ne_bytes()));
+    let (field, number) = match value {
+        StatValue::Int(value) => (4 << 3, u64::from_ne_bytes(value.to_ne_bytes())),
+        StatValue::Uint(value) => (3 << 3, value),
+        StatValue::Text(text) => (7 << 3, names.id(text)),
+        StatValue::Double(_) | StatValue::Bytes(_) => return put_long_stat(out, field_byte, name, value, names),
+    };
+    match short_varint(number) {
+        // The whole stat in two words: key, length, key, name, key; and the value.
+        Some((word, len)) if name < 0x80 => {
+            let head = u64::from(field_byte) | (3 + len as u64) << 8 | 1 << 3 << 16 | name << 24 | field << 32;
+            out.make_room(0);
+            out.fields(|out| {
+                out.word(head, 5);
+                out.word(word, len);
+            });
         }
-        StatValue::Uint(value) => {
-            out.byte(3 << 3);
-            out.varint(value);
-        }
-        StatValue::Double(value) => {
-            out.byte(2 << 3 | 1);
-            out.slice(&value.to_le_bytes());
-        }
-        StatValue::Text(text) => {
-            let id = names.id(text);
-            out.byte(7 << 3);
-            out.varint(id);
-        }
-        StatValue::Bytes(bytes) => {
-            out.byte(6 << 3 | 2);
-            out.varint(bytes.len() as u64);
-            out.slice(bytes);
-        }
+        _ => put_long_stat(out, field_byte, name, value, names),
     }
+}
+
+/// [`put_stat`] for all that does not fit two words.
+#[inline(never)]
+fn put_long_stat(out: &mut Out, field_byte: u8, name: u64, value: StatValue<'_>, names: &mut StatNames) {
+    let bytes = if let StatValue::Bytes(bytes) = value { bytes } else { &[] };
+    out.make_room(bytes.len());
+    let start = out.len() + 1;
+    out.fields(|out| {
+        out.byte(field_byte);
+        out.byte(0);
+        out.byte(1 << 3);
+        out.varint(name);
+        match value {
+            StatValue::Int(value) => {
+                out.byte(4 << 3);
+                out.varint(u64::from_ne_bytes(value.to_ne_bytes()));
+            }
+            StatValue::Uint(value) => {
+                out.byte(3 << 3);
+                out.varint(value);
+            }
+            StatValue::Double(value) => {
+                out.byte(2 << 3 | 1);
+                out.fixed64(value.to_bits());
+            }
+            StatValue::Text(text) => {
+                out.byte(7 << 3);
+                out.varint(names.id(text));
+            }
+            StatValue::Bytes(bytes) => {
+                out.byte(6 << 3 | 2);
+                out.varint(bytes.len() as u64);
+            }
+        }
+    });
+    out.slice(bytes);
     out.set_length(start);
 }
 
@@ -152,17 +177,21 @@ impl Line {
         self.last = (offset_ps, duration_ps);
         let out = &mut self.events;
         out.make_room(0);
-        out.byte(FIELD_4_BYTES);
-        let start = out.len();
-        out.byte(0);
-        out.byte(1 << 3);
-        out.varint(metadata_id);
-        out.byte(2 << 3);
-        out.varint(offset_ps);
-        if duration_ps != 0 {
-            out.byte(3 << 3);
-            out.varint(duration_ps);
-        }
+        let start = out.len() + 1;
+        out.fields(|out| {
+            if metadata_id < 0x80 {
+                out.word(u64::from(FIELD_4_BYTES) | 1 << 3 << 16 | metadata_id << 24 | 2 << 3 << 32, 5);
+            } else {
+                out.word(u64::from(FIELD_4_BYTES) | 1 << 3 << 16, 3);
+                out.varint(metadata_id);
+                out.byte(2 << 3);
+            }
+            out.varint(offset_ps);
+            if duration_ps != 0 {
+                out.byte(3 << 3);
+                out.varint(duration_ps);
+            }
+        });
         Event { out, start }
     }
 
