@@ -3,5 +3,6 @@
 pub mod canonical;
 pub mod make;
 pub mod oracle;
+pub mod profile;
 
 pub use canonical::{Canonical, canonical};

@@ -43,6 +43,10 @@ pub(crate) struct Early {
 #[derive(Debug)]
 pub(crate) struct Scopes<'a> {
     chunks: &'a [Words<'a>],
+    /// Tick at which the session or the thread ended. A thread that meets the stop may write later ticks still.
+    last: u64,
+    /// Begins later than that; they are no scopes of this session.
+    late: usize,
     /// End tick of the n-th begin.
     ends: Vec<u64>,
     /// By index of the begin, ascending: the scopes whose fate is not the usual one.
@@ -65,12 +69,13 @@ impl<'a> Scopes<'a> {
     pub(crate) fn resolve(chunks: &'a [Words<'a>], last: u64) -> Self {
         // A scope takes three words or more, so this is enough, and what is not used is never touched.
         let most = chunks.iter().map(|chunk| chunk.len()).sum::<usize>() / 3 + 1;
-        let mut scopes =
-            Self { chunks, ends: Vec::with_capacity(most), fates: Vec::new(), notes: Vec::new(), early: Vec::new() };
+        let (ends, fates, notes, early) = (Vec::with_capacity(most), Vec::new(), Vec::new(), Vec::new());
+        let mut scopes = Self { chunks, last, late: 0, ends, fates, notes, early };
         let mut open: Vec<Open> = Vec::new();
         for record in chunks.iter().flat_map(|chunk| chunk.records()) {
             match record {
-                Record::Begin { position, .. } => {
+                Record::Begin { tick, position, .. } => {
+                    scopes.late += usize::from(tick > last);
                     open.push(Open { index: scopes.ends.len(), position, outlived: 0 });
                     scopes.ends.push(last);
                 }
@@ -85,9 +90,13 @@ impl<'a> Scopes<'a> {
                     if open.get(at).is_some_and(|scope| scope.position == position) {
                         let scope = open.remove(at);
                         scopes.close(&scope, tick);
-                        outlive(&mut open[at..], tick);
+                        if tick <= last {
+                            outlive(&mut open[at..], tick);
+                        }
                     }
                 }
+                // A scope from before the session that outlived it leaves nothing.
+                Record::Early { tick, .. } if tick > last => {}
                 Record::Early { tick, site } => {
                     scopes.early.push(Early { end: tick, site });
                     outlive(&mut open, tick);
@@ -113,8 +122,8 @@ impl<'a> Scopes<'a> {
     }
 
     fn close(&mut self, scope: &Open, tick: u64) {
-        self.ends[scope.index] = tick;
-        let fate = Fate { overlaps: scope.outlived != 0, ..Fate::default() };
+        self.ends[scope.index] = tick.min(self.last);
+        let fate = Fate { unfinished: tick > self.last, leaked: false, overlaps: scope.outlived != 0 };
         if !fate.is_usual() {
             self.fates.push((scope.index, fate));
         }
@@ -122,7 +131,7 @@ impl<'a> Scopes<'a> {
 
     /// How many scopes there are, without the early ones.
     pub(crate) fn len(&self) -> usize {
-        self.ends.len()
+        self.ends.len() - self.late
     }
 
     /// Calls `each` for every scope, in the order of their begins.
@@ -143,6 +152,9 @@ impl<'a> Scopes<'a> {
             if notes.first().is_some_and(|first| first.0 == index) {
                 let count = notes.partition_point(|note| note.0 == index);
                 (mine, notes) = notes.split_at(count);
+            }
+            if tick > self.last {
+                continue;
             }
             each(Scope { begin: tick, end, shape, values, fate, notes: mine });
         }

@@ -24,7 +24,8 @@ pub struct Guard {
 
 /// Position of a guard that was made when nothing listened: its end may still be of use.
 const INERT: u64 = NOWHERE_FROM;
-/// Position of a guard that never writes.
+/// Position of a guard that the session of its opening did not take; its tick is that session's number. It never writes
+/// into that session.
 const SILENT: u64 = NOWHERE_FROM + 1;
 
 /// The state word that all scopes read.
@@ -65,14 +66,18 @@ fn begin<S: Callsite, R: RawArgs>(word: Word, raws: R) -> Guard {
     let shape = ShapeOf::<S, R>::SHAPE;
     match LOCAL.with(|local| local.begin(word, shape, raws)) {
         Some(mark) => Guard::new(mark, S::site),
-        None => Guard::without_begin(SILENT, S::site),
+        None => Guard::silent(word, S::site),
     }
 }
 
 /// A guard for a site that nothing listens to now.
 #[inline(always)]
 pub fn inert<S: Callsite>(word: Word) -> Guard {
-    Guard::without_begin(if word.is_off() { INERT } else { SILENT }, S::site)
+    if word.is_off() {
+        Guard::new(Mark { position: INERT, outer: NOWHERE, tick: 0 }, S::site)
+    } else {
+        Guard::silent(word, S::site)
+    }
 }
 
 impl Guard {
@@ -82,8 +87,8 @@ impl Guard {
     }
 
     #[inline(always)]
-    fn without_begin(position: u64, site: fn() -> &'static Site) -> Self {
-        Self::new(Mark { position, outer: NOWHERE, tick: 0 }, site)
+    fn silent(word: Word, site: fn() -> &'static Site) -> Self {
+        Self::new(Mark { position: SILENT, outer: NOWHERE, tick: u64::from(word.epoch()) }, site)
     }
 
     /// Adds metadata while the scope is open.
@@ -102,7 +107,7 @@ impl Drop for Guard {
             return;
         }
         let word = word();
-        if word.is_off() || self.mark.position == SILENT {
+        if word.is_off() || (self.mark.position == SILENT && self.mark.tick == u64::from(word.epoch())) {
             return;
         }
         LOCAL.with(|local| {

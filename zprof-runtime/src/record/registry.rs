@@ -51,7 +51,8 @@ pub(crate) struct Log {
     lost: AtomicU64,
     /// Notes of this session that found no room.
     lost_notes: AtomicU64,
-    /// Tick at which the thread ended, or 0. Written once by the thread, with Release, after its last record.
+    /// Tick at which the thread ended, or 0; the largest if there was no session then. Written once by the thread, with
+    /// Release, after its last record.
     ended: AtomicU64,
 }
 

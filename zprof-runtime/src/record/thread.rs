@@ -146,7 +146,9 @@ impl Local {
         if let Stage::Live(log) = stage {
             // SAFETY: `register` made the pointer with `Arc::into_raw`, and the stage has just been ended.
             let log = unsafe { Arc::from_raw(log) };
-            log.end(SHARED.word().now());
+            // With no session there is nothing that this could end, and no telling which clock the last one had.
+            let word = SHARED.word();
+            log.end(if word.is_off() { u64::MAX } else { word.now() });
         }
     }
 
@@ -155,13 +157,12 @@ impl Local {
     #[cold]
     #[inline(never)]
     pub(crate) fn end_elsewhere(&self, word: Word, mark: Mark, site: fn() -> &'static Site) {
-        if matches!(self.stage.get(), Stage::Gone) {
-            return;
-        }
         let tick = word.now();
         if self.writer.epoch() == word.epoch() && self.writer.is_ours(mark) {
-            // SAFETY: marks of this session come from `begin` of this writer, and a guard ends once.
-            unsafe { self.writer.end_by_position(mark, tick) };
+            if !matches!(self.stage.get(), Stage::Gone) {
+                // SAFETY: marks of this session come from `begin` of this writer, and a guard ends once.
+                unsafe { self.writer.end_by_position(mark, tick) };
+            }
         } else if super::is_heard(word, site().level, site().filter) {
             let room = self.make_room(word, super::ring::END_WORDS);
             match room {
