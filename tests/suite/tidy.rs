@@ -12,6 +12,7 @@ const UNSAFE: &[&str] = &[
     "zprof-runtime/src/record/fork.rs",
     "zprof-runtime/src/record/helper.rs",
     "zprof-runtime/src/record/mod.rs",
+    "zprof-runtime/src/record/model.rs",
     "zprof-runtime/src/record/os.rs",
     "zprof-runtime/src/record/pool.rs",
     "zprof-runtime/src/record/registry.rs",
