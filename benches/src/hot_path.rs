@@ -187,8 +187,16 @@ fn one_thread(rounds: usize) {
         "one thread",
         rounds,
         vec![
-            cell("relaxed load", || time(|_| drop(black_box(WORD.load(Ordering::Relaxed))))),
-            cell("2 clock reads", || time(|_| drop(black_box((ticks(), ticks()))))),
+            cell("relaxed load", || {
+                time(|_| {
+                    black_box(WORD.load(Ordering::Relaxed));
+                })
+            }),
+            cell("2 clock reads", || {
+                time(|_| {
+                    black_box((ticks(), ticks()));
+                })
+            }),
             cell(FLOOR, floor),
             cell("loop with a text", loop_text),
             cell("zprof off", zprof_none),
@@ -203,9 +211,7 @@ fn one_thread(rounds: usize) {
             cell("tracing, text + int", || {
                 tracing_with(|| time(|index| drop(tracing::info_span!("text", mode = "greedy", b = index).entered())))
             }),
-            cell("fastrace", || {
-                fastrace_with(|_| drop(fastrace::local::LocalSpan::enter_with_local_parent("none")))
-            }),
+            cell("fastrace", || fastrace_with(|_| drop(fastrace::local::LocalSpan::enter_with_local_parent("none")))),
             cell("fastrace, 2 ints", || {
                 fastrace_with(|index| {
                     drop(
@@ -222,8 +228,16 @@ fn one_thread(rounds: usize) {
                     );
                 })
             }),
-            cell("puffin", || puffin_with(|_| { puffin::profile_scope!("none"); })),
-            cell("puffin, text", || puffin_with(|_| { puffin::profile_scope!("text", "greedy"); })),
+            cell("puffin", || {
+                puffin_with(|_| {
+                    puffin::profile_scope!("none");
+                })
+            }),
+            cell("puffin, text", || {
+                puffin_with(|_| {
+                    puffin::profile_scope!("text", "greedy");
+                })
+            }),
         ],
     );
 }
@@ -253,7 +267,13 @@ fn two_threads(rounds: usize) {
             cell("zprof on, 2 ints", move || recorded(options(), || twice(zprof_ints))),
             cell("zprof on, text + int", move || recorded(options(), || twice(zprof_text))),
             cell("tracing", || twice(|| tracing_with(|| time(|_| drop(tracing::info_span!("none").entered()))))),
-            cell("puffin", || twice(|| puffin_with(|_| { puffin::profile_scope!("none"); }))),
+            cell("puffin", || {
+                twice(|| {
+                    puffin_with(|_| {
+                        puffin::profile_scope!("none");
+                    })
+                })
+            }),
         ],
     );
 }

@@ -10,6 +10,7 @@ use syn::{Item, Stmt};
 
 /// The block with the guard in front of its first statement.
 pub(crate) fn with_guard(block: &Group, guard: &TokenStream) -> Group {
+    let block = visible(block);
     let tokens: Vec<TokenTree> = block.stream().into_iter().collect();
     let mut first = inner_attributes(&tokens);
     first += items(&tokens[first..]);
@@ -19,6 +20,15 @@ pub(crate) fn with_guard(block: &Group, guard: &TokenStream) -> Group {
     let mut guarded = Group::new(Delimiter::Brace, statements);
     guarded.set_span(block.span());
     guarded
+}
+
+/// The block inside the invisible groups that a macro fragment (`$body:block`) comes in.
+pub(crate) fn visible(block: &Group) -> Group {
+    let mut tokens = block.stream().into_iter();
+    match (block.delimiter(), tokens.next(), tokens.next()) {
+        (Delimiter::None, Some(TokenTree::Group(inner)), None) => visible(&inner),
+        _ => block.clone(),
+    }
 }
 
 /// How many tokens the `#![…]` make that a block begins with: they must stay first.

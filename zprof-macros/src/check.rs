@@ -2,6 +2,8 @@
 
 use std::collections::HashSet;
 
+use proc_macro2::{TokenStream, TokenTree};
+use quote::ToTokens;
 use syn::Lit;
 
 use crate::args::{Args, literal};
@@ -16,6 +18,7 @@ pub(crate) fn check(args: &Args, errors: &mut Errors) {
     keys(args, errors);
     duplicates(args, errors);
     values(args, errors);
+    leaving(args, errors);
     count(args, errors);
 }
 
@@ -60,6 +63,44 @@ fn values(args: &Args, errors: &mut Errors) {
             errors.at(&field.value, "a literal value cannot hold `#`, which ends the metadata in a label; remove it");
         }
     }
+}
+
+/// A value is evaluated only while something listens, so it must not decide where the program goes on.
+fn leaving(args: &Args, errors: &mut Errors) {
+    for value in args.fields.iter().map(|field| &field.value).chain(args.root.get()) {
+        let tokens = value.to_token_stream();
+        let has_a_body_of_its_own = any(&tokens, &|token| match token {
+            TokenTree::Punct(punct) => punct.as_char() == '|',
+            TokenTree::Ident(word) => ["async", "fn", "for", "loop", "try", "while"].iter().any(|inner| word == inner),
+            _ => false,
+        });
+        // In a closure or a loop it may well stay inside; telling would need names resolved.
+        if has_a_body_of_its_own.is_some() {
+            continue;
+        }
+        let leaves = any(&tokens, &|token| match token {
+            TokenTree::Punct(punct) => punct.as_char() == '?',
+            TokenTree::Ident(word) => {
+                ["await", "break", "continue", "return", "yield"].iter().any(|leaving| word == leaving)
+            }
+            _ => false,
+        });
+        if let Some(token) = leaves {
+            let message = format!(
+                "`{token}` cannot stand in metadata, which is evaluated only while something listens; put the value \
+                 into a variable before"
+            );
+            errors.at(token, message);
+        }
+    }
+}
+
+/// The first token, in groups too, that `is` says yes to.
+fn any(tokens: &TokenStream, is: &dyn Fn(&TokenTree) -> bool) -> Option<TokenTree> {
+    tokens.clone().into_iter().find_map(|token| match token {
+        TokenTree::Group(group) => any(&group.stream(), is),
+        token => is(&token).then_some(token),
+    })
 }
 
 fn count(args: &Args, errors: &mut Errors) {

@@ -84,19 +84,8 @@ fn flatten(item: TokenStream) -> Vec<TokenTree> {
         }
         tokens = group.stream().into_iter().collect();
     }
-    while let Some(TokenTree::Group(group)) = tokens.last() {
-        if group.delimiter() != Delimiter::None {
-            break;
-        }
-        let inner: Vec<TokenTree> = group.stream().into_iter().collect();
-        match inner.as_slice() {
-            [TokenTree::Group(body)] => {
-                let body = body.clone();
-                tokens.pop();
-                tokens.push(TokenTree::Group(body));
-            }
-            _ => break,
-        }
+    if let Some(TokenTree::Group(body)) = tokens.last_mut() {
+        *body = body::visible(body);
     }
     tokens
 }
@@ -138,4 +127,70 @@ fn signature(item: &[TokenTree]) -> Result<(Ident, Option<Ident>), (TokenTree, S
     let at = item.iter().find(|token| matches!(token, TokenTree::Ident(word) if word != "pub"));
     let at = at.cloned().unwrap_or_else(|| TokenTree::Ident(Ident::new("item", Span::call_site())));
     Err((at, String::from("`#[zprof::trace]` goes on a function with a body")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::trace;
+
+    fn traced(args: &str, item: &str) -> String {
+        trace(args.parse().expect("tokens"), item.parse().expect("tokens")).to_string()
+    }
+
+    /// The item without the guard: what the macro did to the rest.
+    fn without_guard(output: &str) -> String {
+        let start = output.find("let __zprof_guard").expect("a guard");
+        let body = &output[start..];
+        let mut depth = 0;
+        let end = body.char_indices().find(|(_, c)| {
+            depth += i32::from(*c == '{') - i32::from(*c == '}');
+            *c == ';' && depth == 0
+        });
+        let end = end.expect("the guard's end").0 + 1;
+        format!("{}{}", &output[..start], body[end..].trim_start())
+    }
+
+    fn tokens(text: &str) -> String {
+        text.parse::<proc_macro2::TokenStream>().expect("tokens").to_string()
+    }
+
+    #[test]
+    fn an_item_comes_back_token_by_token() {
+        let items = [
+            "fn f() {}",
+            "#[inline] /// doc\n pub(in crate::a) safe extern \"C\" fn f<'a, T: ?Sized, const N: usize>(a: &'a [T; {N}], ...) \
+             -> impl Sized + use<'a, T> where T: Tr<{ N }>, { #![allow(x)] g() }",
+            "fn half_typed(&self) { let x = self. }",
+            "fn items() { use a::b; const C: u32 = 1; #[test] fn inner() {} struct D; C + 1 }",
+            "default fn f(&self) -> [u8; { 1 + 2 }] { [0; 3] }",
+        ];
+        for item in items {
+            assert_eq!(without_guard(&traced("", item)), tokens(item));
+        }
+    }
+
+    #[test]
+    fn a_guard_stands_behind_what_must_be_first() {
+        let output = traced("", "fn f() { #![allow(x)] use a::b; const C: u32 = 1; fn inner() {} C + 1; struct D; }");
+        let place = |text: &str| output.find(&tokens(text)).unwrap_or_else(|| panic!("no {text} in {output}"));
+        assert!(place("fn inner() {}") < place("let __zprof_guard"));
+        assert!(place("let __zprof_guard") < place("C + 1;"));
+        let output = traced("", "fn f() { const { 1 }; g() }");
+        assert!(output.find("let __zprof_guard") < output.find("const {"), "{output}");
+    }
+
+    #[test]
+    fn a_mistake_leaves_the_item_behind_the_message() {
+        for item in ["const fn f() {}", "async fn f() {}", "fn f();", "struct S;", "impl S { fn f() {} }", "fn", ""] {
+            let output = traced("", item);
+            assert!(output.starts_with(":: core :: compile_error !"), "{output}");
+            assert!(output.ends_with(&tokens(item)), "{output}");
+        }
+        for item in
+            ["pub async fn f() {}", "pub(crate) async safe extern \"C\" fn f() {}", "#[a] async fn f<T>(self) {}"]
+        {
+            assert!(traced("", item).contains("on an `async fn` is not available"), "{item}");
+        }
+        assert!(traced("n = ", "fn f(n: u32) { n }").ends_with(&tokens("fn f(n: u32) { n }")));
+    }
 }

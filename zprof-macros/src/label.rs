@@ -19,7 +19,7 @@ pub(crate) fn label(name: &str, args: &Args) -> String {
         }
         separator = ',';
     }
-    match args.root.get().map(|(_, value)| literal(value)) {
+    match args.root.get().map(literal) {
         Some(Ok(Lit::Bool(root))) if !root.value => {}
         Some(root) => {
             label.push(separator);
@@ -69,4 +69,41 @@ fn number_text(number: &Lit) -> Option<String> {
 /// A label is one line: NUL and line breaks become a space.
 fn clean(text: &str) -> String {
     text.replace(['\0', '\n', '\r'], " ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::label;
+    use crate::args::{Args, Place};
+    use crate::errors::Errors;
+
+    fn of(arguments: &str) -> String {
+        let mut errors = Errors::default();
+        let args = Args::read(Place::Span, arguments.parse().expect("tokens"), &mut errors);
+        assert!(errors.into_tokens().is_none(), "{arguments} has mistakes");
+        label(&args.name.get().expect("a name").value(), &args)
+    }
+
+    #[test]
+    fn a_label_ends_at_the_first_value_that_is_not_known() {
+        let cases = [
+            (r#""plain""#, "plain"),
+            (r#""llm.step", step = i"#, "llm.step#step="),
+            (r#""a", b, c = 1"#, "a#b="),
+            (r#""a", b = 1, c, d = 2"#, "a#b=1,c="),
+            (r#""a", b = 1_000_u64, c = 0xff, d = -1, e = 1.50, f = 2f32"#, "a#b=1000,c=255,d=-1,e=1.5,f=2#"),
+            (r#""a", text = "x,y=z", letter = 'c', yes = true, no = false"#, "a#text=x,y=z,letter=c,yes=1,no=0#"),
+            (r#""a", text = "two\nlines\0""#, "a#text=two lines #"),
+            (r#""a", root = true"#, "a#_r=1#"),
+            (r#""a", root = false"#, "a"),
+            (r#""a", root = true, b = 1"#, "a#b=1,_r=1#"),
+            (r#""a", root = is_root, b = 1"#, "a#b=1,_r="),
+            (r#""a", r#type = 1, level = info, filter = 3"#, "a#type=1#"),
+            (r#""a", b = 1 + 2"#, "a#b="),
+            (r#""a", b = (1)"#, "a#b="),
+        ];
+        for (arguments, expected) in cases {
+            assert_eq!(of(arguments), expected, "{arguments}");
+        }
+    }
 }

@@ -1,8 +1,9 @@
 //! The procedural macros of zprof: parse, check, expand. Use them through the `zprof` crate.
 //!
-//! One file a stage: `args` reads what stands between the parentheses, `item` finds the function behind the attribute,
-//! `check` holds every rule over more than one argument, `body` puts a guard into a block, `expand` prints
-//! tokens and cannot fail, `derive` is `derive(Value)`. Nothing here panics or gives up at the first mistake: `errors` collects them.
+//! One file a stage: `read` makes `args` of what stands between the parentheses, `item` finds the function behind the
+//! attribute, `check` holds every rule over finished arguments, `expand` prints tokens and cannot fail, `label` is the
+//! part of it that is text, `body` puts a guard into a block. `derive` is `derive(Value)`. Nothing here panics or gives
+//! up at the first mistake: `errors` collects them.
 
 mod args;
 mod body;
@@ -12,6 +13,7 @@ mod errors;
 mod expand;
 mod item;
 mod label;
+mod read;
 
 use proc_macro::TokenStream;
 

@@ -130,6 +130,7 @@ one_word! {
 
 macro_rules! scalar {
     ($($type:ty => $marker:ident, |$value:ident| $word:expr;)*) => {$(
+        #[diagnostic::do_not_recommend]
         impl Value for $type {
             type Raw<'a> = One<$marker>;
             #[inline(always)]
@@ -175,6 +176,7 @@ impl CastWord for i64 {
 #[derive(Clone, Copy, Debug)]
 pub struct Root(pub bool);
 
+#[diagnostic::do_not_recommend]
 impl Value for Root {
     type Raw<'a> = One<FlagWord>;
     #[inline(always)]
@@ -233,6 +235,7 @@ fn tail_word(bytes: &[u8]) -> u64 {
 
 macro_rules! text {
     ($($type:ty),*) => {$(
+        #[diagnostic::do_not_recommend]
         impl Value for $type {
             type Raw<'a> = Text<'a>;
             #[inline(always)]
@@ -245,6 +248,7 @@ macro_rules! text {
 
 text!(str, String, Box<str>, Rc<str>, Arc<str>);
 
+#[diagnostic::do_not_recommend]
 impl Value for Cow<'_, str> {
     type Raw<'a>
         = Text<'a>
@@ -256,6 +260,7 @@ impl Value for Cow<'_, str> {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl<T: Value + ?Sized> Value for &T {
     type Raw<'a>
         = T::Raw<'a>
@@ -267,6 +272,7 @@ impl<T: Value + ?Sized> Value for &T {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl<T: Value + ?Sized> Value for &mut T {
     type Raw<'a>
         = T::Raw<'a>
@@ -278,6 +284,7 @@ impl<T: Value + ?Sized> Value for &mut T {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl<T: Value> Value for Option<T> {
     type Raw<'a>
         = Option<T::Raw<'a>>
@@ -285,7 +292,7 @@ impl<T: Value> Value for Option<T> {
         Self: 'a;
     #[inline(always)]
     fn raw(&self) -> Self::Raw<'_> {
-        self.as_ref().map(T::raw)
+        self.as_ref().map(|value| value.raw())
     }
 }
 
@@ -391,6 +398,7 @@ macro_rules! tuples {
         impl<$($lifetime,)* $($value: Value + ?Sized),*> Args for ($(&$lifetime $value,)*) {
             type Raws = ($($value::Raw<$lifetime>,)*);
             #[inline(always)]
+            #[allow(clippy::unused_unit)] // the empty tuple has nothing to read
             fn raws(self) -> Self::Raws {
                 ($(self.$index.raw(),)*)
             }
@@ -430,6 +438,20 @@ pub struct Shape {
     pub site: fn() -> &'static Site,
     /// Meaning of the words after the shape, value by value.
     pub kinds: &'static [Kind],
+    /// Whether each value takes one word.
+    pub plain: bool,
+}
+
+/// Whether each value takes one word.
+const fn is_plain(kinds: &[Kind]) -> bool {
+    let mut index = 0;
+    while index < kinds.len() {
+        if matches!(kinds[index], Kind::Text | Kind::Optional(_)) {
+            return false;
+        }
+        index += 1;
+    }
+    true
 }
 
 /// Names the shape of site `S` with metadata `R`.
@@ -438,7 +460,7 @@ pub struct ShapeOf<S, R>(std::marker::PhantomData<fn() -> (S, R)>);
 
 impl<S: Callsite, R: RawArgs> ShapeOf<S, R> {
     /// The shape, one constant per site and argument types.
-    pub const SHAPE: &'static Shape = &Shape { site: S::site, kinds: R::KINDS };
+    pub const SHAPE: &'static Shape = &Shape { site: S::site, kinds: R::KINDS, plain: is_plain(R::KINDS) };
 }
 
 #[cfg(test)]

@@ -22,7 +22,7 @@
 ///
 /// `key = expression`, `key` (the variable of that name) and `self.key`, at most 16 of them. Any expression may stand
 /// there if its type is a [`Value`](trait@crate::Value). It is taken by reference, once, and only when something
-/// listens, so it must do nothing that the program needs.
+/// listens, so it must do nothing that the program needs, and it cannot leave by `?`, `return` or `.await`.
 ///
 /// ```
 /// struct Model { layers: usize }
@@ -78,7 +78,7 @@ macro_rules! span {
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __a_scope_is_a_statement_end_it_with_a_semicolon_or_use_span_to_hold_it {
-    ($($guard:tt)*) => {
-        $($guard)*
+    ($($opening:tt)*) => {
+        let __zprof_guard = $($opening)*;
     };
 }

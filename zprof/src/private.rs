@@ -5,8 +5,7 @@ pub use core;
 
 pub use zprof_macros::{__scope, __span};
 pub use zprof_runtime::__private::{
-    Args, Callsite, ENABLED, Guard, Level, NO_FILTER, Root, Site, Value, Variant, Variants, Word, hears, inert, open,
-    word,
+    Callsite, ENABLED, Guard, Level, NO_FILTER, Root, Site, Value, Variant, Variants, Word, hears, inert, open_at, word,
 };
 
 /// Its name is the advice that rustc prints where a value is expected: "this error originates in the macro …".

@@ -1,1 +1,57 @@
 //! What a program sees of zprof when the `enable` feature is off.
+
+#![forbid(unsafe_code)]
+
+#[cfg(test)]
+mod tests {
+    #![deny(warnings, clippy::pedantic, clippy::nursery)]
+
+    use std::cell::Cell;
+
+    #[derive(Clone, Copy, zprof::Value)]
+    enum Mode {
+        Greedy,
+    }
+
+    struct Model {
+        calls: Cell<u32>,
+    }
+
+    impl Model {
+        fn count(&self) -> u32 {
+            self.calls.set(self.calls.get() + 1);
+            self.calls.get()
+        }
+
+        #[zprof::trace(calls = self.count(), root = self.count() > 0, mode = Mode::Greedy)]
+        fn traced(&self, only_metadata: u32) -> u32 {
+            let only_here = 3;
+            zprof::scope!("statement", only_metadata, only_here, calls = self.count());
+            let mut span = zprof::span!("span", calls = self.count());
+            span.record("key", only_here);
+            span.end();
+            zprof::scope!("block", calls = self.count(), { only_metadata + 1 })
+        }
+    }
+
+    #[zprof::trace(used_by_metadata)]
+    fn argument(used_by_metadata: &str) {}
+
+    #[test]
+    fn nothing_is_evaluated_and_nothing_changes() {
+        let model = Model { calls: Cell::new(0) };
+        assert_eq!(model.traced(1), 2);
+        argument("unused otherwise");
+        assert_eq!(model.calls.get(), 0, "metadata is type-checked, not evaluated");
+        assert_eq!([zprof::ENABLED], [false]);
+    }
+
+    #[test]
+    fn a_session_leaves_no_profile() {
+        let options = zprof::ProfilerOptions::default().repository_path("/nonexistent/zprof");
+        let mut profiler = zprof::Platform::host().profiler(options).expect("the options are fine");
+        profiler.start().expect("there is nothing to start");
+        zprof::scope!("unseen");
+        assert!(profiler.stop().expect("there is nothing to write").is_none());
+    }
+}

@@ -12,11 +12,11 @@ const LIMIT_KIB: u64 = 12 << 10;
 /// Events of one block, which is written again and again.
 const BLOCK: usize = 4_096;
 const BLOCKS: usize = 48;
-/// Bytes of the two values that are larger than the process may be.
-const HOLE: u64 = 280 << 20;
+/// Bytes of the two values that are larger than the process may be; one takes the file beyond what 32 bits can count.
+const HOLE: u64 = 5 << 30;
 const TEXT: u64 = 13 << 20;
 
-/// Writes a host plane of 300 MB in two lines: many events, and one with huge values, which are holes on the disk.
+/// Writes a host plane of 5 GB in two lines: many events, and one with huge values, which are holes on the disk.
 fn write_space(file: &mut File) {
     let stats = message(4, &[int(1, 1), int(4, 5)]);
     let event = |index: usize| message(4, &[int(1, 1), int(2, (index * 1_000) as i64), int(3, 999), stats.clone()]);
@@ -61,7 +61,7 @@ fn a_file_many_times_larger_than_the_memory_is_converted() {
     let mut file = File::create(&path).expect("is created");
     write_space(&mut file);
     let size = file.metadata().expect("is there").len();
-    assert!(size > 20 * LIMIT_KIB * 1_024, "{size} bytes prove little");
+    assert!(size > 400 * LIMIT_KIB * 1_024, "{size} bytes prove little");
 
     let done = Command::new("sh")
         .args(["-c", r#"ulimit -v "$1" && exec "$2" "$3""#, "sh", &LIMIT_KIB.to_string()])

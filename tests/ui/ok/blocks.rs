@@ -60,11 +60,10 @@ fn nested() -> u32 {
 
 fn never(n: u32) -> u32 {
     zprof::scope!("never", {
-        if n == 0 {
-            panic!("zero")
-        } else {
+        if n > 0 {
             return n;
         }
+        panic!("zero")
     })
 }
 
@@ -74,7 +73,8 @@ fn unit() {
     zprof::scope!("brackets");
     zprof::scope!["brackets"];
     let _moved = zprof::scope!("moves", {
-        let text = String::from("a");
+        let mut text = String::from("a");
+        text.push('b');
         text
     });
 }

@@ -15,6 +15,12 @@ macro_rules! timed_block {
     };
 }
 
+macro_rules! around {
+    ($name:literal, $value:expr, $body:block) => {
+        zprof::scope!($name, value = $value, $body)
+    };
+}
+
 macro_rules! scope_here {
     ($name:literal) => {
         zprof::scope!($name)
@@ -66,7 +72,7 @@ macro_rules! modes {
 
 functions! {
     pub(crate) add(a: u32, b: u32) -> u32 = "add" { a + b }
-    double(n: u32) -> u32 = "double" { let twice = n * 2; twice }
+    double(n: u32) -> u32 = "double" { let twice = n * 2; twice + n }
 }
 
 wrapper! {
@@ -87,7 +93,8 @@ fn main() {
     scope_here!("here");
     scope_here!("here", n, mode = Mode::A, other = Mode::B);
     assert_eq!(scope_here!("here", { 5 }), 5);
-    assert_eq!((add(1, 2), double(4), wrapped(7_u8)), (3, 8, 7));
+    assert_eq!(around!("a block fragment", n + 1, { n * 2 }), 6);
+    assert_eq!((add(1, 2), double(4), wrapped(7_u8)), (3, 12, 7));
     assert_eq!(levelled(), "outer");
     held!("held", n = n).end();
     let closure = |n: u32| zprof::scope!("in a closure", n, { n + 1 });

@@ -3,7 +3,7 @@
 #![no_implicit_prelude]
 #![deny(warnings)]
 #![forbid(unsafe_code)]
-#![allow(dead_code, non_camel_case_types, non_upper_case_globals)]
+#![allow(dead_code, non_camel_case_types, non_upper_case_globals, clippy::upper_case_acronyms)]
 
 struct Option;
 struct Some;

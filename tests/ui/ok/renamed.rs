@@ -40,6 +40,7 @@ macro_rules! traced {
 
 traced!(by_dollar_crate);
 
+#[other::trace(crate = ::other)]
 fn main() {
     assert_eq!(by_path(2), 2);
     by_reexport();

@@ -40,6 +40,8 @@ pub trait Run {
     #[zprof::trace(n, root = n == 1)]
     fn run(&self, n: u64) -> u64 {
         zprof::scope!("run", n, mode = Mode::Greedy, level = info);
+        zprof::scope!("parentheses", root = (n == 1), half = (n / 2), block = { n });
+        zprof::scope!("braces", root = { n == 1 }, negated = (!n));
         zprof::scope!("half", n, { n / 2 })
     }
 }

@@ -59,6 +59,10 @@ impl Model {
     }
 }
 
+fn doubled(double: impl Fn(i32) -> i32, n: i32) -> i32 {
+    double(n)
+}
+
 fn never() -> Option<Never> {
     None
 }
@@ -71,6 +75,7 @@ fn count(calls: &std::cell::Cell<u32>) -> u32 {
 fn main() {
     let (c, x, i) = (true, 2_i32, 3_usize);
     let path = String::from("weights.bin");
+    let pointer = &x;
     zprof::scope!("arithmetic", sum = 1 + 2, negative = -x, cast = i as u64, not = !c, range = (1..4).len());
     zprof::scope!(
         "control",
@@ -80,7 +85,7 @@ fn main() {
             _ => "more",
         },
         block = { x + 1 },
-        called = (|n: i32| n * 2)(x),
+        called = doubled(|n| n * 2, x),
         mapped = Some(x).map(|n| n + 1).unwrap_or(0),
     );
     zprof::scope!(
@@ -93,7 +98,7 @@ fn main() {
         shifted = x << 1,
         reference = &x,
         double = &&i,
-        dereferenced = *&x,
+        dereferenced = *pointer,
     );
     zprof::scope!("scalars", a = 1_u8, b = -1_i64, c = 1.5, d = 2.5_f32, e = 'x', f = true, g = b'b', h = 0xff_u64);
     let (cow, boxed, arc): (Cow<'_, str>, Box<str>, Arc<str>) = ("cow".into(), "box".into(), "arc".into());
@@ -109,6 +114,11 @@ fn main() {
     let rc = Rc::new(1_u32);
     zprof::scope!("temporary", text = format!("{rc}-{i}"), borrowed = format!("{i}").as_str());
     let calls = std::cell::Cell::new(0);
+    zprof::scope!(
+        "nested",
+        value = zprof::scope!("in a value", i, { i + 1 }),
+        closure = (|| Some(i)?.checked_add(1))()
+    );
     zprof::scope!("once", calls = count(&calls));
     assert!(calls.get() <= 1, "a value is evaluated once");
     let moved = path;

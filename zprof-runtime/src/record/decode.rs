@@ -84,7 +84,10 @@ impl<'a> Iterator for Records<'a> {
         if tag == BEGIN {
             // SAFETY: the second word of a begin is the exposed address of a static shape; see `Writer::begin`.
             let shape: &'static Shape = unsafe { &*std::ptr::with_exposed_provenance(address(second)) };
-            let len = shape.kinds.iter().try_fold(2, |len, kind| Some(len + width(kind, rest.get(len..)?)?))?;
+            let mut len = 2 + shape.kinds.len();
+            if !shape.plain {
+                len = shape.kinds.iter().try_fold(2, |len, kind| Some(len + width(kind, rest.get(len..)?)?))?;
+            }
             let position = self.words.base + (self.at * size_of::<u64>()) as u64;
             self.at += len;
             return Some(Record::Begin { tick, position, shape, values: rest.get(2..len)? });

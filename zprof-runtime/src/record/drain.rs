@@ -67,7 +67,9 @@ struct Open {
 impl<'a> Scopes<'a> {
     /// Reads all records. Scopes without an end get `last`, the tick at which the session or the thread ended.
     pub(crate) fn resolve(chunks: &'a [Words<'a>], last: u64) -> Self {
-        let (ends, fates, notes, early) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        // A scope takes three words or more, so this is enough, and what is not used is never touched.
+        let most = chunks.iter().map(|chunk| chunk.len()).sum::<usize>() / 3 + 1;
+        let (ends, fates, notes, early) = (Vec::with_capacity(most), Vec::new(), Vec::new(), Vec::new());
         let mut scopes = Self { chunks, last, late: 0, ends, fates, notes, early };
         let mut open: Vec<Open> = Vec::new();
         for record in chunks.iter().flat_map(|chunk| chunk.records()) {

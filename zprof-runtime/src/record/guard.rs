@@ -8,7 +8,7 @@ use super::ring::{Mark, NOWHERE, NOWHERE_FROM};
 use super::thread::{LOCAL, SHARED};
 use crate::ENABLED;
 use crate::site::{Callsite, Level, NO_FILTER, Site};
-use crate::value::{Args, ShapeOf, Value};
+use crate::value::{Args, RawArgs, ShapeOf, Value};
 
 /// Why a guard must stay on its thread, in words that rustc prints.
 #[allow(non_camel_case_types, dead_code)] // never made, only named
@@ -19,7 +19,7 @@ trait a_scope_must_not_be_held_across_an_await_or_sent_to_another_thread {}
 pub struct Guard {
     mark: Mark,
     site: fn() -> &'static Site,
-    _stays: PhantomData<*const dyn a_scope_must_not_be_held_across_an_await_or_sent_to_another_thread>,
+    _stays: PhantomData<dyn a_scope_must_not_be_held_across_an_await_or_sent_to_another_thread>,
 }
 
 /// Position of a guard that was made when nothing listened: its end may still be of use.
@@ -51,8 +51,19 @@ pub(crate) fn is_heard(word: Word, level: Level, filter: u64) -> bool {
 /// Opens a scope that [`hears`] has said yes to.
 #[inline(always)]
 pub fn open<S: Callsite, A: Args>(word: Word, args: A) -> Guard {
-    let raws = args.raws();
-    let shape = ShapeOf::<S, A::Raws>::SHAPE;
+    begin::<S, A::Raws>(word, args.raws())
+}
+
+/// [`open`] as expansions call it: with the site as a value and each metadata value read already. So the call has no
+/// type arguments and no bound on the values' types, and rustc shows a value of a wrong type once and in its own place.
+#[inline(always)]
+pub fn open_at<S: Callsite, R: RawArgs>(_: S, word: Word, raws: R) -> Guard {
+    begin::<S, R>(word, raws)
+}
+
+#[inline(always)]
+fn begin<S: Callsite, R: RawArgs>(word: Word, raws: R) -> Guard {
+    let shape = ShapeOf::<S, R>::SHAPE;
     match LOCAL.with(|local| local.begin(word, shape, raws)) {
         Some(mark) => Guard::new(mark, S::site),
         None => Guard::silent(word, S::site),

@@ -24,7 +24,7 @@ fn site() -> &'static Site {
     &SITE
 }
 
-static SHAPE: Shape = Shape { site, kinds: &[] as &[Kind] };
+static SHAPE: Shape = Shape { site, kinds: &[] as &[Kind], plain: true };
 
 /// A thread of the model: what `thread.rs` keeps in thread-local storage.
 struct Thread {

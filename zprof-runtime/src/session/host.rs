@@ -10,7 +10,7 @@ use crate::record::decode::{Decoded, Words, value};
 use crate::record::drain::{Fate, Scope, Scopes, lanes};
 use crate::record::recording::{Recorded, recycle};
 use crate::site::Site;
-use crate::value::Shape;
+use crate::value::{Kind, Shape};
 use crate::xspace::names;
 use crate::xspace::writer::{Event, EventKind, Line, Plane, StatNames, StatValue};
 
@@ -137,6 +137,14 @@ impl Converter<'_> {
         let mut event = line.event(known.kind, begin, end.saturating_sub(begin));
         let mut words = scope.values;
         for (kind, &key) in scope.shape.kinds.iter().zip(&known.keys) {
+            // The two usual kinds, at once; the others by way of their decoded form.
+            if let (Kind::Signed | Kind::Unsigned, Some((&word, rest))) = (kind, words.split_first()) {
+                let signed = i64::from_ne_bytes(word.to_ne_bytes());
+                let fits = signed >= 0 || matches!(kind, Kind::Signed);
+                event.stat(key, if fits { StatValue::Int(signed) } else { StatValue::Uint(word) }, names);
+                words = rest;
+                continue;
+            }
             let Some((decoded, rest)) = value(kind, words) else { break };
             words = rest;
             if let Some(decoded) = decoded {

@@ -2,6 +2,7 @@
 
 mod display;
 pub(crate) mod names;
+mod out;
 pub(crate) mod wire;
 pub(crate) mod writer;
 

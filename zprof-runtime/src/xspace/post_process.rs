@@ -54,7 +54,7 @@ pub fn post_process_bytes(bytes: &[u8], start_ns: u64, stop_ns: u64) -> Result<V
 pub fn finish_bytes(bytes: &[u8], process_id: i32, start_ns: u64, stop_ns: u64) -> Result<Vec<u8>> {
     let mut space = decode(bytes)?;
     set_process_id(&mut space, process_id);
-    let warnings = super::normalise::clamp_early_lines(&mut space, start_ns);
+    let warnings = normalise::clamp_early_lines(&mut space, start_ns);
     space.warnings.extend(warnings);
     post_process(&mut space, start_ns, stop_ns);
     Ok(space.encode_to_vec())

@@ -18,10 +18,14 @@ pub trait Source {
     fn read_at(&self, buffer: &mut [u8], at: u64) -> io::Result<usize>;
 }
 
-/// A regular file. On Unix the file's own position is neither used nor moved.
+/// A regular file; others, such as pipes, have no size and are refused. On Unix the file's own position is neither used nor moved.
 impl Source for File {
     fn size(&self) -> io::Result<u64> {
-        Ok(self.metadata()?.len())
+        let metadata = self.metadata()?;
+        if !metadata.is_file() {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file; copy its content into one"));
+        }
+        Ok(metadata.len())
     }
 
     #[cfg(unix)]
@@ -59,6 +63,7 @@ impl Source for &[u8] {
 #[cfg(test)]
 mod tests {
     use std::io::Write;
+    use std::path::Path;
 
     use super::*;
 
@@ -77,6 +82,15 @@ mod tests {
             assert_eq!(&buffer[..2], b"89");
             assert_eq!(source.read_at(&mut buffer, 10).expect("reads"), 0);
             assert_eq!(source.read_at(&mut buffer, 1 << 40).expect("reads"), 0);
+        }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn what_has_no_size_is_refused() {
+        for path in [Path::new("/dev/null"), Path::new("/")] {
+            let error = File::open(path).and_then(|file| file.size()).expect_err("is no regular file");
+            assert_eq!(error.to_string(), "not a regular file; copy its content into one", "{}", path.display());
         }
     }
 }

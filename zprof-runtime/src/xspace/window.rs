@@ -74,7 +74,7 @@ pub(crate) struct Window<'s> {
 
 impl<'s> Window<'s> {
     pub(crate) fn new(source: &'s dyn Source) -> Result<Self> {
-        let size = source.size().map_err(|error| Error::io("failed to ask for the size of the XSpace", error))?;
+        let size = source.size().map_err(|error| Error::io("failed to read the size of the XSpace", error))?;
         let capacity = usize::try_from(size).unwrap_or(WINDOW).min(WINDOW);
         let buffer = vec![0; capacity + HEAD].into_boxed_slice();
         Ok(Self { source, size, buffer, start: 0, filled: 0, ready: 0, aside: Vec::new() })

@@ -10,12 +10,14 @@
 //! | XEvent | metadata_id 1, offset_ps 2, duration_ps 3, stats 4 |
 //! | XStat | metadata_id 1, then double_value 2, uint64_value 3, int64_value 4, bytes_value 6 or ref_value 7 |
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 
 use foldhash::fast::FixedState;
 
 use super::display::display_name;
-use super::wire::{BYTES, FIXED64, put_bytes, put_key, put_uint, put_varint};
+use super::out::{Out, short_varint};
+use super::wire::{BYTES, put_bytes, put_key, put_uint, put_varint};
 
 /// Key byte of `XEvent.stats` and `XLine.events`.
 const FIELD_4_BYTES: u8 = 4 << 3 | 2;
@@ -28,6 +30,9 @@ pub(crate) struct EventKind<'a> {
     pub(crate) file: &'a str,
     pub(crate) line: u32,
 }
+
+/// Name, module path, file and line of an [`EventKind`].
+type OwnedKind = (Box<str>, Box<str>, Box<str>, u32);
 
 /// A stat's value.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -73,51 +78,72 @@ fn put_map_entry(out: &mut Vec<u8>, field: u32, id: u64, value: impl FnOnce(&mut
     });
 }
 
-/// Appends a sub-message whose length is known only after it is written.
-pub(crate) fn put_message(out: &mut Vec<u8>, field: u32, body: impl FnOnce(&mut Vec<u8>)) {
-    put_key(out, field, BYTES);
-    let start = out.len();
-    out.push(0);
-    body(out);
-    set_length(out, start);
+/// Appends a sub-message.
+fn put_message(out: &mut Vec<u8>, field: u32, body: impl FnOnce(&mut Vec<u8>)) {
+    let mut bytes = Vec::new();
+    body(&mut bytes);
+    put_bytes(out, field, &bytes);
 }
 
-/// Puts the length of what follows the placeholder byte at `start` in its place.
-#[inline]
-fn set_length(out: &mut Vec<u8>, start: usize) {
-    let len = out.len() - start - 1;
-    if len < 0x80 {
-        #[allow(clippy::cast_possible_truncation)] // below 0x80
-        let byte = len as u8;
-        out[start] = byte;
-        return;
+/// Appends a stat as the field whose key is `field_byte`.
+#[inline(always)]
+fn put_stat(out: &mut Out, field_byte: u8, name: u64, value: StatValue<'_>, names: &mut StatNames) {
+    let (field, number) = match value {
+        StatValue::Int(value) => (4 << 3, u64::from_ne_bytes(value.to_ne_bytes())),
+        StatValue::Uint(value) => (3 << 3, value),
+        StatValue::Text(text) => (7 << 3, names.id(text)),
+        StatValue::Double(_) | StatValue::Bytes(_) => return put_long_stat(out, field_byte, name, value, names),
+    };
+    match short_varint(number) {
+        // The whole stat in two words: key, length, key, name, key; and the value.
+        Some((word, len)) if name < 0x80 => {
+            let head = u64::from(field_byte) | (3 + len as u64) << 8 | 1 << 3 << 16 | name << 24 | field << 32;
+            out.make_room(0);
+            out.fields(|out| {
+                out.word(head, 5);
+                out.word(word, len);
+            });
+        }
+        _ => put_long_stat(out, field_byte, name, value, names),
     }
-    let mut prefix = Vec::with_capacity(10);
-    put_varint(&mut prefix, len as u64);
-    out.splice(start..=start, prefix);
 }
 
-#[inline]
-fn put_stat(out: &mut Vec<u8>, field_byte: u8, name: u64, value: StatValue<'_>, names: &mut StatNames) {
-    out.push(field_byte);
-    let start = out.len();
-    out.push(0);
-    out.push(1 << 3);
-    put_varint(out, name);
-    match value {
-        StatValue::Int(value) => put_uint(out, 4, u64::from_ne_bytes(value.to_ne_bytes())),
-        StatValue::Uint(value) => put_uint(out, 3, value),
-        StatValue::Double(value) => {
-            put_key(out, 2, FIXED64);
-            out.extend_from_slice(&value.to_le_bytes());
+/// [`put_stat`] for all that does not fit two words.
+#[inline(never)]
+fn put_long_stat(out: &mut Out, field_byte: u8, name: u64, value: StatValue<'_>, names: &mut StatNames) {
+    let bytes = if let StatValue::Bytes(bytes) = value { bytes } else { &[] };
+    out.make_room(bytes.len());
+    let start = out.len() + 1;
+    out.fields(|out| {
+        out.byte(field_byte);
+        out.byte(0);
+        out.byte(1 << 3);
+        out.varint(name);
+        match value {
+            StatValue::Int(value) => {
+                out.byte(4 << 3);
+                out.varint(u64::from_ne_bytes(value.to_ne_bytes()));
+            }
+            StatValue::Uint(value) => {
+                out.byte(3 << 3);
+                out.varint(value);
+            }
+            StatValue::Double(value) => {
+                out.byte(2 << 3 | 1);
+                out.fixed64(value.to_bits());
+            }
+            StatValue::Text(text) => {
+                out.byte(7 << 3);
+                out.varint(names.id(text));
+            }
+            StatValue::Bytes(bytes) => {
+                out.byte(6 << 3 | 2);
+                out.varint(bytes.len() as u64);
+            }
         }
-        StatValue::Text(text) => {
-            let id = names.id(text);
-            put_uint(out, 7, id);
-        }
-        StatValue::Bytes(bytes) => put_bytes(out, 6, bytes),
-    }
-    set_length(out, start);
+    });
+    out.slice(bytes);
+    out.set_length(start);
 }
 
 /// One line of the plane, being written.
@@ -126,7 +152,7 @@ pub(crate) struct Line {
     name: String,
     /// The fields before the events.
     head: Vec<u8>,
-    events: Vec<u8>,
+    events: Out,
     count: u64,
     last: (u64, u64),
     sorted: bool,
@@ -140,7 +166,7 @@ impl Line {
             put_bytes(&mut head, 2, name.as_bytes());
             put_bytes(&mut head, 11, name.as_bytes());
         }
-        Self { name, head, events: Vec::with_capacity(bytes_hint), count: 0, last: (0, u64::MAX), sorted: true }
+        Self { name, head, events: Out::with_capacity(bytes_hint), count: 0, last: (0, u64::MAX), sorted: true }
     }
 
     /// Begins an event; its stats follow.
@@ -150,17 +176,22 @@ impl Line {
         self.sorted &= self.last.0 < offset_ps || (self.last.0 == offset_ps && self.last.1 >= duration_ps);
         self.last = (offset_ps, duration_ps);
         let out = &mut self.events;
-        out.push(FIELD_4_BYTES);
-        let start = out.len();
-        out.push(0);
-        out.push(1 << 3);
-        put_varint(out, metadata_id);
-        out.push(2 << 3);
-        put_varint(out, offset_ps);
-        if duration_ps != 0 {
-            out.push(3 << 3);
-            put_varint(out, duration_ps);
-        }
+        out.make_room(0);
+        let start = out.len() + 1;
+        out.fields(|out| {
+            if metadata_id < 0x80 {
+                out.word(u64::from(FIELD_4_BYTES) | 1 << 3 << 16 | metadata_id << 24 | 2 << 3 << 32, 5);
+            } else {
+                out.word(u64::from(FIELD_4_BYTES) | 1 << 3 << 16, 3);
+                out.varint(metadata_id);
+                out.byte(2 << 3);
+            }
+            out.varint(offset_ps);
+            if duration_ps != 0 {
+                out.byte(3 << 3);
+                out.varint(duration_ps);
+            }
+        });
         Event { out, start }
     }
 
@@ -169,26 +200,23 @@ impl Line {
         self.count
     }
 
-    /// Bytes it takes so far.
-    pub(crate) fn bytes(&self) -> usize {
-        self.head.len() + self.events.len()
-    }
-
     /// Brings the events into the order of XSpace: by start, and of those that start together the longest first.
     fn sort(&mut self) {
         if self.sorted {
             return;
         }
-        let mut events: Vec<((u64, std::cmp::Reverse<u64>), std::ops::Range<usize>)> = Vec::new();
+        let mut places = Vec::new();
         let mut at = 0;
-        while let Some((times, end)) = event_at(&self.events, at) {
-            events.push(((times.0, std::cmp::Reverse(times.1)), at..end));
+        let events = self.events.written();
+        while let Some((times, end)) = event_at(events, at) {
+            places.push((times, at..end));
             at = end;
         }
-        events.sort_by_key(|(times, _)| *times);
-        let mut sorted = Vec::with_capacity(self.events.len());
-        for (_, range) in events {
-            sorted.extend_from_slice(&self.events[range]);
+        places.sort_by_key(|&((offset, duration), _)| (offset, Reverse(duration)));
+        let mut sorted = Out::with_capacity(events.len());
+        for (_, place) in places {
+            sorted.make_room(place.len());
+            sorted.slice(&events[place]);
         }
         self.events = sorted;
         self.sorted = true;
@@ -229,13 +257,13 @@ fn take_varint(bytes: &mut &[u8]) -> Option<u64> {
 /// An event being written; it is whole when this is dropped by [`Event::end`].
 #[derive(Debug)]
 pub(crate) struct Event<'a> {
-    out: &'a mut Vec<u8>,
+    out: &'a mut Out,
     start: usize,
 }
 
 impl Event<'_> {
     /// Adds a stat by the id of its name.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn stat(&mut self, name: u64, value: StatValue<'_>, names: &mut StatNames) {
         put_stat(self.out, FIELD_4_BYTES, name, value, names);
     }
@@ -243,7 +271,7 @@ impl Event<'_> {
     /// Completes the event.
     #[inline]
     pub(crate) fn end(self) {
-        set_length(self.out, self.start);
+        self.out.set_length(self.start);
     }
 }
 
@@ -252,10 +280,10 @@ impl Event<'_> {
 pub(crate) struct Plane {
     name: String,
     lines: Vec<Line>,
-    kinds: HashMap<(Box<str>, Box<str>, Box<str>, u32), u64, FixedState>,
+    kinds: HashMap<OwnedKind, u64, FixedState>,
     event_metadata: Vec<u8>,
     pub(crate) names: StatNames,
-    stats: Vec<u8>,
+    stats: Out,
 }
 
 impl Plane {
@@ -266,7 +294,7 @@ impl Plane {
             kinds: HashMap::default(),
             event_metadata: Vec::new(),
             names: StatNames::default(),
-            stats: Vec::new(),
+            stats: Out::default(),
         }
     }
 
@@ -287,10 +315,12 @@ impl Plane {
                     put_bytes(out, 4, shown.as_bytes());
                 }
                 let source = format!("{}:{}", kind.file, kind.line);
+                let mut stats = Out::default();
                 for (name, text) in [("module_path", kind.module_path), ("source", source.as_str())] {
                     let name = names.id(name);
-                    put_stat(out, 5 << 3 | 2, name, StatValue::Text(text), names);
+                    put_stat(&mut stats, 5 << 3 | 2, name, StatValue::Text(text), names);
                 }
+                out.extend_from_slice(stats.written());
             });
         }
         id
@@ -305,7 +335,6 @@ impl Plane {
     /// Adds a finished line.
     pub(crate) fn push(&mut self, mut line: Line) {
         line.sort();
-        line.events.shrink_to_fit();
         self.lines.push(line);
     }
 
@@ -323,11 +352,11 @@ impl Plane {
         for line in self.lines {
             let mut head = Vec::new();
             put_key(&mut head, 3, BYTES);
-            put_varint(&mut head, line.bytes() as u64);
+            put_varint(&mut head, (line.head.len() + line.events.len()) as u64);
             head.extend_from_slice(&line.head);
-            pieces.extend([head, line.events]);
+            pieces.extend([head, line.events.into_bytes()]);
         }
-        pieces.extend([self.event_metadata, self.names.encoded, self.stats]);
+        pieces.extend([self.event_metadata, self.names.encoded, self.stats.into_bytes()]);
         let len: usize = pieces.iter().map(Vec::len).sum();
         let mut prefix = Vec::new();
         put_key(&mut prefix, 1, BYTES);

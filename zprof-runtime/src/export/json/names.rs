@@ -166,11 +166,11 @@ impl Names {
         let mut args = Vec::new();
         each_event_metadata(window, plane, |window, metadata| {
             args.clear();
-            let hidden = metadata.name.len <= LONGEST_HIDDEN
-                && HIDDEN_EVENTS.iter().any(|hidden| {
-                    // A hidden name is short, so its piece is whole.
-                    window.piece(metadata.name).is_ok_and(|name| name == hidden.as_bytes())
-                });
+            let mut hidden = false;
+            if metadata.name.len <= LONGEST_HIDDEN {
+                let name = window.piece(metadata.name)?;
+                hidden = HIDDEN_EVENTS.iter().any(|hidden| hidden.as_bytes() == name);
+            }
             let mut name = self.text(window, metadata.name)?;
             if metadata.display_name.len != 0 {
                 args.push(Arg { rank: long_name, value: name });

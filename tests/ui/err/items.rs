@@ -1,0 +1,59 @@
+//! The attribute on what it cannot trace; the item stays.
+
+#[zprof::trace]
+const fn constant() -> u32 {
+    1
+}
+
+#[zprof::trace]
+async fn later() {}
+
+trait Layer {
+    #[zprof::trace]
+    fn forward(&self) -> u32;
+}
+
+struct Model;
+
+#[zprof::trace]
+impl Model {
+    fn run(&self) {}
+}
+
+#[zprof::trace]
+mod inner {
+    pub fn f() {}
+}
+
+#[zprof::trace]
+trait Named {}
+
+#[zprof::trace]
+pub(crate) struct Plain;
+
+#[zprof::trace]
+enum Kind {}
+
+#[zprof::trace]
+static ONE: u32 = 1;
+
+#[zprof::trace]
+const TWO: u32 = constant();
+
+#[zprof::trace]
+use std::fmt;
+
+impl Layer for Model {
+    fn forward(&self) -> u32 {
+        TWO + ONE
+    }
+}
+
+impl Named for Model {}
+
+fn main() {
+    Model.run();
+    inner::f();
+    drop(later());
+    let _: (Plain, Option<Kind>, fmt::Result) = (Plain, None, Ok(()));
+}

@@ -1,0 +1,418 @@
+//! Reads arguments, token by token, and says what is wrong with the first that makes no sense.
+
+use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream, TokenTree};
+use quote::{ToTokens, quote};
+use syn::ext::IdentExt;
+use syn::parse::{ParseStream, Parser};
+use syn::{Expr, Lit, Path, Token};
+
+use crate::args::{Args, Field, Level, Once, Place, literal};
+use crate::errors::Errors;
+
+impl Args {
+    /// Reads `tokens`; what is wrong goes to `errors`, what could be read is returned all the same.
+    pub(crate) fn read(place: Place, tokens: TokenStream, errors: &mut Errors) -> Self {
+        let mut args = Self {
+            name: Once::new("name"),
+            level: Once::new("level"),
+            filter: Once::new("filter"),
+            root: Once::new("root"),
+            path: Once::new("crate"),
+            fields: Vec::new(),
+            block: None,
+        };
+        let hint = block_without_comma(place, &tokens);
+        let read = |input: ParseStream| -> syn::Result<()> {
+            args.read_all(place, input, errors)?;
+            // What an early stop left over has its message already.
+            input.step(|cursor| {
+                let mut rest = *cursor;
+                while let Some((_, next)) = rest.token_tree() {
+                    rest = next;
+                }
+                Ok(((), rest))
+            })
+        };
+        if let Err(error) = read.parse2(tokens) {
+            match hint {
+                Some(open) => errors.at_span(open, MISSING_COMMA_BLOCK),
+                None => errors.add(error),
+            }
+        }
+        args
+    }
+
+    fn read_all(&mut self, place: Place, input: ParseStream, errors: &mut Errors) -> syn::Result<()> {
+        if place != Place::Trace && !self.read_name(place, input, errors)? {
+            return Ok(());
+        }
+        while !input.is_empty() {
+            self.read_one(place, input, errors)?;
+            if input.is_empty() {
+                break;
+            }
+            if input.peek(Token![,]) {
+                input.parse::<Token![,]>()?;
+            } else {
+                let next: TokenTree = input.fork().parse()?;
+                if input.peek(syn::token::Brace) {
+                    errors.at_span(open_span(&next), MISSING_COMMA_BLOCK);
+                    return Ok(());
+                }
+                errors.at(&next, "missing `,` before this");
+                if !input.peek(Ident::peek_any) {
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads the name that `scope!` and `span!` begin with and the comma behind it; false where nothing more makes
+    /// sense.
+    fn read_name(&mut self, place: Place, input: ParseStream, errors: &mut Errors) -> syn::Result<bool> {
+        let word = if place == Place::Scope { "scope" } else { "span" };
+        let missing = format!("a {word} begins with its name: `{word}!(\"name\", …)`");
+        if input.is_empty() {
+            errors.at_span(Span::call_site(), missing);
+            return Ok(false);
+        }
+        let key_first = input.peek(Ident::peek_any) && input.peek2(Token![=]) && !input.peek2(Token![==]);
+        if key_first || input.peek(syn::token::Brace) || input.peek(Token![,]) {
+            let next: TokenTree = input.fork().parse()?;
+            errors.at_span(open_span(&next), missing);
+            if input.peek(Token![,]) {
+                input.parse::<Token![,]>()?;
+            }
+            return Ok(true);
+        }
+        match literal(&input.parse()?) {
+            Ok(Lit::Str(name)) => self.name.set(&name, name.clone(), errors),
+            Ok(other) => errors.at(other, NAME_NOT_A_STRING),
+            Err(other) => errors.at(
+                other,
+                format_args!(
+                    "a name is a string literal; what changes goes into metadata: `{word}!(\"name\", key = value)`"
+                ),
+            ),
+        }
+        if input.is_empty() {
+            return Ok(false);
+        }
+        if input.peek(Token![,]) {
+            input.parse::<Token![,]>()?;
+        } else {
+            let next: TokenTree = input.fork().parse()?;
+            let message = if input.peek(syn::token::Brace) { MISSING_COMMA_BLOCK } else { "missing `,` before this" };
+            errors.at_span(open_span(&next), message);
+        }
+        Ok(true)
+    }
+
+    fn read_one(&mut self, place: Place, input: ParseStream, errors: &mut Errors) -> syn::Result<()> {
+        if input.peek(syn::token::Brace) {
+            return self.read_block(place, input, errors);
+        }
+        if input.peek(Ident::peek_any) {
+            let assigned = input.peek2(Token![=]) && !input.peek2(Token![==]) && !input.peek2(Token![=>]);
+            if assigned {
+                let key = input.call(Ident::parse_any)?;
+                input.parse::<Token![=]>()?;
+                if input.is_empty() || input.peek(Token![,]) {
+                    errors.at(&key, format_args!("`{key}` has no value; write `{key} = value`"));
+                    return Ok(());
+                }
+                return self.read_assigned(place, key, input, errors);
+            }
+            if input.peek2(Token![:]) && !input.peek2(Token![::]) {
+                let key = input.call(Ident::parse_any)?;
+                let colon: Token![:] = input.parse()?;
+                errors.at(colon, format_args!("a value follows its key with `=`: `{} = value`", key.unraw()));
+                input.parse::<Expr>()?;
+                return Ok(());
+            }
+        }
+        if input.peek(Lit) && place == Place::Trace && self.fields.is_empty() {
+            let literal: Lit = input.parse()?;
+            if input.peek(Token![=]) {
+                return key_is_a_literal(&literal, input, errors);
+            }
+            match literal {
+                Lit::Str(name) => self.name.set(&name, name.clone(), errors),
+                other => errors.at(other, NAME_NOT_A_STRING),
+            }
+            return Ok(());
+        }
+        if input.peek(Lit) {
+            let literal: Lit = input.parse()?;
+            if input.peek(Token![=]) {
+                return key_is_a_literal(&literal, input, errors);
+            }
+            errors.at(literal, "a value needs a key: `key = value`");
+            return Ok(());
+        }
+        self.read_short(place, input, errors)
+    }
+
+    fn read_block(&mut self, place: Place, input: ParseStream, errors: &mut Errors) -> syn::Result<()> {
+        let block: Group = match input.parse::<TokenTree>()? {
+            TokenTree::Group(group) => group,
+            other => return Err(syn::Error::new_spanned(other, "expected a block")),
+        };
+        match place {
+            Place::Scope => {
+                let rest: TokenStream = input.fork().parse()?;
+                let last = rest.is_empty() || (input.peek(Token![,]) && rest.into_iter().count() == 1);
+                if !last {
+                    errors.at_span(
+                        block.span_open(),
+                        "the block comes last: `scope!(\"name\", key = value, { … })`; a value that is a block \
+                         follows its key: `key = { … }`",
+                    );
+                }
+                self.block = Some(block);
+            }
+            Place::Span => {
+                errors.at_span(block.span_open(), "a span takes no block; use `scope!(\"name\", key = value, { … })`");
+            }
+            Place::Trace => errors.at_span(block.span_open(), EXPECTED_FIELD_TRACE),
+        }
+        Ok(())
+    }
+
+    /// Reads the value of `key = …`, be it reserved or metadata.
+    fn read_assigned(&mut self, place: Place, key: Ident, input: ParseStream, errors: &mut Errors) -> syn::Result<()> {
+        let word = key.to_string();
+        let in_trace = place == Place::Trace;
+        match word.as_str() {
+            "crate" if in_trace => {
+                let fork = input.fork();
+                match fork.call(Path::parse_mod_style) {
+                    Ok(path) if fork.is_empty() || fork.peek(Token![,]) => {
+                        self.path.set(&key, path.to_token_stream(), errors);
+                        input.call(Path::parse_mod_style)?;
+                    }
+                    _ => {
+                        let other: Expr = input.parse()?;
+                        errors.at(other, "`crate` takes the path of the zprof crate: `crate = ::zprof`");
+                    }
+                }
+                return Ok(());
+            }
+            "crate" => {
+                input.parse::<Expr>()?;
+                errors.at(
+                    &key,
+                    "`crate` is an argument of `#[zprof::trace]` only; a macro is found by its path: \
+                     `path::scope!(…)`",
+                );
+                return Ok(());
+            }
+            _ => {}
+        }
+        let value: Expr = input.parse()?;
+        match word.as_str() {
+            "level" => match level(&value) {
+                Some(level) => self.level.set(&key, level, errors),
+                None => errors.at(
+                    &value,
+                    format_args!(
+                        "unknown level `{}`; it is `critical`, `info` or `verbose` (`r#level = …` records a key \
+                         called `level`)",
+                        one_line(&value)
+                    ),
+                ),
+            },
+            "filter" => match filter(&value) {
+                Some(bit) => self.filter.set(&key, bit, errors),
+                None => errors.at(
+                    &value,
+                    "`filter` takes the number of a bit, a literal from 0 to 31 (`r#filter = …` records a key called \
+                     `filter`)",
+                ),
+            },
+            "root" => match literal(&value) {
+                Ok(lit) if !matches!(lit, Lit::Bool(_)) => {
+                    errors.at(&value, "`root` takes a bool: `root = true` (`r#root = …` records a key called `root`)")
+                }
+                _ => self.root.set(&key, value, errors),
+            },
+            "name" if in_trace => match literal(&value) {
+                Ok(Lit::Str(name)) => self.name.set(&key, name, errors),
+                _ => errors.at(
+                    &value,
+                    "`name` takes a string literal: `name = \"…\"` (`r#name = …` records a key called `name`)",
+                ),
+            },
+            "skip" | "ret" | "err" if in_trace => errors.at(&key, not_available(&word)),
+            "self" | "Self" | "super" | "_" => {
+                errors.at(&key, format_args!("`{word}` cannot be a key; give the value a name: `key = …`"));
+            }
+            _ => self.fields.push(Field { key: key.unraw().to_string(), ident: key, value }),
+        }
+        Ok(())
+    }
+
+    /// Reads `key` or `self.key`.
+    fn read_short(&mut self, place: Place, input: ParseStream, errors: &mut Errors) -> syn::Result<()> {
+        let expected =
+            if place == Place::Trace { EXPECTED_FIELD_TRACE } else { "expected `key = value`, `key` or `self.key`" };
+        if !input.peek(Ident::peek_any) {
+            let next: TokenTree = input.parse()?;
+            if matches!(&next, TokenTree::Punct(punct) if punct.as_char() == '#') {
+                errors.at(next, "a key cannot hold `#`, which ends the name in a label; remove it");
+                skip_to_comma(input)?;
+                return Ok(());
+            }
+            return Err(syn::Error::new_spanned(next, expected));
+        }
+        let fork = input.fork();
+        let ident = fork.call(Ident::parse_any)?;
+        if fork.peek(Token![#]) {
+            let sharp: Token![#] = fork.parse()?;
+            errors.at(sharp, "a key cannot hold `#`, which ends the name in a label; remove it");
+            return skip_to_comma(input);
+        }
+        let alone = fork.is_empty() || fork.peek(Token![,]) || !fork.peek(Token![.]) && ends_word(&fork);
+        let word = ident.to_string();
+        if alone {
+            input.call(Ident::parse_any)?;
+            match word.as_str() {
+                "level" => {
+                    errors.at(
+                        &ident,
+                        "`level` is reserved: write `level = critical`, `info` or `verbose`, or `r#level` to record \
+                         the variable",
+                    );
+                }
+                "filter" => {
+                    errors.at(&ident, "`filter` is reserved: write `filter = 3`, or `r#filter` to record the variable");
+                }
+                "root" => {
+                    errors.at(&ident, "`root` is reserved: write `root = true`, or `r#root` to record the variable");
+                }
+                "name" if place == Place::Trace => {
+                    errors.at(&ident, "`name` is reserved: write `name = \"…\"`, or `r#name` to record the variable");
+                }
+                "skip" | "ret" | "err" if place == Place::Trace => errors.at(&ident, not_available(&word)),
+                _ if syn::parse2::<Ident>(quote!(#ident)).is_err() => {
+                    if input.peek(syn::token::Brace) {
+                        input.parse::<TokenTree>()?;
+                        errors.at(&ident, format_args!("the block is a plain one: `{{ {word} {{ … }} }}`"));
+                    } else {
+                        errors.at(&ident, format_args!("`{word}` is no variable; write `key = value`"));
+                    }
+                }
+                _ => {
+                    let value = variable(&ident);
+                    self.fields.push(Field { key: ident.unraw().to_string(), ident, value });
+                }
+            }
+            return Ok(());
+        }
+        let value: Expr = input.parse()?;
+        match &value {
+            Expr::Field(field) => match (&*field.base, &field.member) {
+                (Expr::Path(base), syn::Member::Named(key)) if base.path.is_ident("self") => {
+                    self.fields.push(Field { key: key.unraw().to_string(), ident: key.clone(), value });
+                }
+                (_, syn::Member::Named(key)) => {
+                    errors.at(&value, format_args!("a value needs a key: `{} = {}`", key.unraw(), one_line(&value)));
+                }
+                (_, syn::Member::Unnamed(_)) => {
+                    errors.at(&value, format_args!("a value needs a key: `key = {}`", one_line(&value)));
+                }
+            },
+            _ => errors.at(&value, format_args!("a value needs a key: `key = {}`", one_line(&value))),
+        }
+        Ok(())
+    }
+}
+
+const MISSING_COMMA_BLOCK: &str = "missing `,` before the block: `scope!(\"name\", key = value, { … })`";
+const NAME_NOT_A_STRING: &str = "a name is a string literal: `\"…\"`";
+const EXPECTED_FIELD_TRACE: &str = "expected `\"name\"`, `key = value`, `key` or `self.key`";
+
+fn not_available(word: &str) -> String {
+    format!(
+        "`{word}` is reserved and not available in this version; remove it (`r#{word} = …` records a key called \
+         `{word}`)"
+    )
+}
+
+fn level(value: &Expr) -> Option<Level> {
+    let Expr::Path(path) = value else { return None };
+    let ident = path.path.get_ident()?;
+    [("critical", Level::Critical), ("info", Level::Info), ("verbose", Level::Verbose)]
+        .into_iter()
+        .find_map(|(word, level)| (ident == word).then_some(level))
+}
+
+fn filter(value: &Expr) -> Option<u32> {
+    match literal(value) {
+        Ok(Lit::Int(bit)) => bit.base10_parse().ok().filter(|bit| *bit < 32),
+        _ => None,
+    }
+}
+
+fn variable(ident: &Ident) -> Expr {
+    Expr::Path(syn::ExprPath { attrs: Vec::new(), qself: None, path: ident.clone().into() })
+}
+
+/// Whether what follows an identifier cannot go on as an expression, so that it stands alone and a comma is missing.
+fn ends_word(input: ParseStream) -> bool {
+    input.peek(Ident::peek_any) || input.peek(Lit) || input.peek(syn::token::Brace)
+}
+
+fn key_is_a_literal(literal: &Lit, input: ParseStream, errors: &mut Errors) -> syn::Result<()> {
+    let (text, sharp) = match literal {
+        Lit::Str(text) => (text.value(), text.value().contains('#')),
+        _ => (String::from("key"), false),
+    };
+    if sharp {
+        errors
+            .at(literal, "a key cannot hold `#`, which ends the name in a label, and is an identifier: `key = value`");
+    } else if syn::parse_str::<Ident>(&text).is_ok() {
+        errors.at(literal, format_args!("a key is an identifier: `{text} = value`"));
+    } else {
+        errors.at(literal, "a key is an identifier: `key = value`");
+    }
+    input.parse::<Token![=]>()?;
+    input.parse::<Expr>()?;
+    Ok(())
+}
+
+fn skip_to_comma(input: ParseStream) -> syn::Result<()> {
+    while !input.is_empty() && !input.peek(Token![,]) {
+        input.parse::<TokenTree>()?;
+    }
+    Ok(())
+}
+
+/// Where `key = value { … }` was written: syn sees a struct literal and complains inside the block.
+fn block_without_comma(place: Place, tokens: &TokenStream) -> Option<Span> {
+    if place != Place::Scope {
+        return None;
+    }
+    let tokens: Vec<TokenTree> = tokens.clone().into_iter().collect();
+    match tokens.as_slice() {
+        [.., TokenTree::Ident(_), TokenTree::Group(group)] if group.delimiter() == Delimiter::Brace => {
+            Some(group.span_open())
+        }
+        _ => None,
+    }
+}
+
+/// The first place of a token tree: a group is shown by its opening bracket, not by all that it holds.
+fn open_span(token: &TokenTree) -> Span {
+    match token {
+        TokenTree::Group(group) if group.delimiter() != Delimiter::None => group.span_open(),
+        other => other.span(),
+    }
+}
+
+/// Source of an expression, shortened, for a message.
+fn one_line(value: &Expr) -> String {
+    let text = value.to_token_stream().to_string().replace(" . ", ".").replace(" :: ", "::").replace(" (", "(");
+    if text.chars().count() > 40 { String::from("…") } else { text }
+}
