@@ -1,5 +1,6 @@
 //! XSpace: names, wire format, reading, writing and the post-processing of a session.
 
+mod adopt;
 mod display;
 pub(crate) mod names;
 mod out;

@@ -18,3 +18,6 @@ pub(crate) const PROFILE_START_TIME: &str = "profile_start_time";
 pub(crate) const PROFILE_STOP_TIME: &str = "profile_stop_time";
 /// Stat of [`TASK_ENVIRONMENT`]: the serialised options of the session.
 pub(crate) const PROFILE_OPTIONS: &str = "profile_options";
+
+/// Stat of an event: the kernel's id of its thread, where the line has another.
+pub(crate) const TID: &str = "tid";

@@ -137,6 +137,16 @@ impl Out {
         self.len += bytes.len();
     }
 
+    /// Writes a field that is a message of these bytes; the field's number is below 16.
+    pub(crate) fn message(&mut self, field: u8, bytes: &[u8]) {
+        self.make_room(bytes.len());
+        self.fields(|out| {
+            out.byte(field << 3 | 2);
+            out.varint(bytes.len() as u64);
+        });
+        self.slice(bytes);
+    }
+
     /// Puts the length of all since the placeholder byte at `start` in its place.
     #[inline(always)]
     pub(crate) fn set_length(&mut self, start: usize) {

@@ -17,7 +17,7 @@ use foldhash::fast::FixedState;
 
 use super::display::display_name;
 use super::out::{Out, short_varint};
-use super::wire::{BYTES, put_bytes, put_key, put_uint, put_varint};
+use super::wire::{BYTES, get_varint, put_bytes, put_key, put_uint, put_varint};
 
 /// Key byte of `XEvent.stats` and `XLine.events`.
 const FIELD_4_BYTES: u8 = 4 << 3 | 2;
@@ -71,7 +71,7 @@ impl StatNames {
 }
 
 /// Appends `field = { key: id, value: { … } }`.
-fn put_map_entry(out: &mut Vec<u8>, field: u32, id: u64, value: impl FnOnce(&mut Vec<u8>)) {
+pub(super) fn put_map_entry(out: &mut Vec<u8>, field: u32, id: u64, value: impl FnOnce(&mut Vec<u8>)) {
     put_message(out, field, |out| {
         put_uint(out, 1, id);
         put_message(out, 2, value);
@@ -149,6 +149,7 @@ fn put_long_stat(out: &mut Out, field_byte: u8, name: u64, value: StatValue<'_>,
 /// One line of the plane, being written.
 #[derive(Debug)]
 pub(crate) struct Line {
+    id: u64,
     name: String,
     /// The fields before the events.
     head: Vec<u8>,
@@ -166,15 +167,52 @@ impl Line {
             put_bytes(&mut head, 2, name.as_bytes());
             put_bytes(&mut head, 11, name.as_bytes());
         }
-        Self { name, head, events: Out::with_capacity(bytes_hint), count: 0, last: (0, u64::MAX), sorted: true }
+        Self { id, name, head, events: Out::with_capacity(bytes_hint), count: 0, last: (0, u64::MAX), sorted: true }
+    }
+
+    /// A line of another plane: its fields before the events, encoded.
+    pub(super) fn adopted(id: u64, name: String, head: Vec<u8>) -> Self {
+        Self { head, ..Self::new(id, name, 0) }
+    }
+
+    #[inline(always)]
+    fn note_times(&mut self, (offset_ps, duration_ps): (u64, u64)) {
+        self.count += 1;
+        self.sorted &= self.last.0 < offset_ps || (self.last.0 == offset_ps && self.last.1 >= duration_ps);
+        self.last = (offset_ps, duration_ps);
+    }
+
+    /// Adds an event that is encoded already.
+    pub(super) fn push_encoded(&mut self, event: &[u8], times: (u64, u64)) {
+        self.note_times(times);
+        self.events.message(4, event);
+    }
+
+    /// Whether events at these times (offset and duration, ps) nest with the ones that are here.
+    pub(super) fn nests_with(&self, times: &[(u64, u64)]) -> bool {
+        let mut all = times.to_vec();
+        let mut at = 0;
+        while let Some((times, end)) = event_at(self.events.written(), at) {
+            all.push(times);
+            at = end;
+        }
+        all.sort_by_key(|&(offset, duration)| (offset, Reverse(duration)));
+        let mut open: Vec<u64> = Vec::new();
+        all.into_iter().all(|(offset, duration)| {
+            let end = offset.saturating_add(duration);
+            while open.last().is_some_and(|&last| last <= offset) {
+                open.pop();
+            }
+            let nests = open.last().is_none_or(|&last| end <= last);
+            open.push(end);
+            nests
+        })
     }
 
     /// Begins an event; its stats follow.
     #[inline]
     pub(crate) fn event(&mut self, metadata_id: u64, offset_ps: u64, duration_ps: u64) -> Event<'_> {
-        self.count += 1;
-        self.sorted &= self.last.0 < offset_ps || (self.last.0 == offset_ps && self.last.1 >= duration_ps);
-        self.last = (offset_ps, duration_ps);
+        self.note_times((offset_ps, duration_ps));
         let out = &mut self.events;
         out.make_room(0);
         let start = out.len() + 1;
@@ -223,36 +261,31 @@ impl Line {
     }
 }
 
-/// Offset and duration of the event that begins at `at`, and where it ends: reads back what [`Line::event`] wrote.
+/// Offset and duration of the event that begins at `at`, and where it ends: of the fields of an event, in any order.
 fn event_at(bytes: &[u8], at: usize) -> Option<((u64, u64), usize)> {
-    let mut rest = bytes.get(at + 1..)?;
-    let len = usize::try_from(take_varint(&mut rest)?).ok()?;
-    let end = bytes.len() - rest.len() + len;
-    let mut body = rest.get(..len)?;
-    body = body.get(1..)?;
-    take_varint(&mut body)?;
-    body = body.get(1..)?;
-    let offset = take_varint(&mut body)?;
-    let mut duration = 0;
-    if body.first() == Some(&(3 << 3)) {
-        body = &body[1..];
-        duration = take_varint(&mut body)?;
+    let rest = bytes.get(at + 1..)?;
+    let (len, len_bytes) = get_varint(rest)?;
+    let end = at + 1 + len_bytes + usize::try_from(len).ok()?;
+    let mut body = bytes.get(at + 1 + len_bytes..end)?;
+    let (mut offset, mut duration) = (0, 0);
+    while let Some((key, key_bytes)) = get_varint(body) {
+        let (value, value_bytes) = get_varint(body.get(key_bytes..)?)?;
+        let mut used = key_bytes + value_bytes;
+        match key {
+            OFFSET => offset = value,
+            DURATION => duration = value,
+            key if key & 7 == u64::from(BYTES) => used += usize::try_from(value).ok()?,
+            _ => {}
+        }
+        body = body.get(used..)?;
     }
     Some(((offset, duration), end))
 }
 
-fn take_varint(bytes: &mut &[u8]) -> Option<u64> {
-    let mut value = 0;
-    for shift in (0..64).step_by(7) {
-        let (&byte, rest) = bytes.split_first()?;
-        *bytes = rest;
-        value |= u64::from(byte & 0x7f) << shift;
-        if byte < 0x80 {
-            return Some(value);
-        }
-    }
-    None
-}
+/// Key of `XEvent.offset_ps`.
+const OFFSET: u64 = 2 << 3;
+/// Key of `XEvent.duration_ps`.
+const DURATION: u64 = 3 << 3;
 
 /// An event being written; it is whole when this is dropped by [`Event::end`].
 #[derive(Debug)]
@@ -281,9 +314,13 @@ pub(crate) struct Plane {
     name: String,
     lines: Vec<Line>,
     kinds: HashMap<OwnedKind, u64, FixedState>,
-    event_metadata: Vec<u8>,
+    /// How many kinds have an id.
+    kinds_given: u64,
+    pub(super) event_metadata: Vec<u8>,
     pub(crate) names: StatNames,
-    stats: Out,
+    pub(super) stats: Out,
+    /// Names of the stats of the plane itself.
+    pub(super) stat_names: Vec<String>,
 }
 
 impl Plane {
@@ -292,9 +329,11 @@ impl Plane {
             name: name.to_owned(),
             lines: Vec::new(),
             kinds: HashMap::default(),
+            kinds_given: 0,
             event_metadata: Vec::new(),
             names: StatNames::default(),
             stats: Out::default(),
+            stat_names: Vec::new(),
         }
     }
 
@@ -302,9 +341,10 @@ impl Plane {
     /// `module_path`, and `source` as `file:line`.
     pub(crate) fn event_kind(&mut self, kind: EventKind<'_>) -> u64 {
         let key = (kind.name.into(), kind.module_path.into(), kind.file.into(), kind.line);
-        let next = self.kinds.len() as u64 + 1;
+        let next = self.kinds_given + 1;
         let id = *self.kinds.entry(key).or_insert(next);
         if id == next {
+            self.kinds_given = next;
             let names = &mut self.names;
             put_map_entry(&mut self.event_metadata, 4, id, |out| {
                 put_uint(out, 1, id);
@@ -328,13 +368,24 @@ impl Plane {
 
     /// Adds a stat of the plane itself.
     pub(crate) fn stat(&mut self, name: &str, value: StatValue<'_>) {
+        self.stat_names.push(name.to_owned());
         let name = self.names.id(name);
         put_stat(&mut self.stats, 6 << 3 | 2, name, value, &mut self.names);
     }
 
+    /// An id for a kind of event of another plane.
+    pub(super) fn new_kind(&mut self) -> u64 {
+        self.kinds_given += 1;
+        self.kinds_given
+    }
+
+    /// The line of this id.
+    pub(super) fn line_mut(&mut self, id: u64) -> Option<&mut Line> {
+        self.lines.iter_mut().find(|line| line.id == id)
+    }
+
     /// Adds a finished line.
-    pub(crate) fn push(&mut self, mut line: Line) {
-        line.sort();
+    pub(crate) fn push(&mut self, line: Line) {
         self.lines.push(line);
     }
 
@@ -349,7 +400,8 @@ impl Plane {
         let mut head = Vec::new();
         put_bytes(&mut head, 2, self.name.as_bytes());
         let mut pieces = vec![Vec::new(), head];
-        for line in self.lines {
+        for mut line in self.lines {
+            line.sort();
             let mut head = Vec::new();
             put_key(&mut head, 3, BYTES);
             put_varint(&mut head, (line.head.len() + line.events.len()) as u64);
