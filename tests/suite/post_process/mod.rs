@@ -1,6 +1,7 @@
 //! Post-processing of a space: merged, relative to the session, in order; as TSL does it.
 
 mod hostile;
+mod join;
 mod parity;
 mod rows;
 mod spaces;

@@ -63,19 +63,14 @@ impl Plane {
     }
 
     fn adopt_line(&mut self, mut line: XLine, ids: &Ids, own_id: &mut impl FnMut() -> u64) {
-        let shift = line.timestamp_ns.saturating_mul(1000);
-        for event in &mut line.events {
-            ids.event(event);
-            if let Some(Data::OffsetPs(offset)) = &mut event.data {
-                *offset = offset.saturating_add(shift);
-            }
-        }
-        line.timestamp_ns = 0;
+        line.events.iter_mut().for_each(|event| ids.event(event));
         let id = u64::from_ne_bytes(line.id.to_ne_bytes());
-        let times: Vec<(u64, u64)> = line.events.iter().map(times_of).collect();
         if let Some(ours) = self.line_mut(id) {
-            if ours.nests_with(&times) {
-                for event in &line.events {
+            // Our lines count from the session's start itself.
+            let shift = line.timestamp_ns.saturating_mul(1000);
+            let moved: Vec<XEvent> = line.events.iter().map(|event| moved(event, shift)).collect();
+            if ours.nests_with(&moved.iter().map(times_of).collect::<Vec<_>>()) {
+                for event in &moved {
                     ours.push_encoded(&event.encode_to_vec(), times_of(event));
                 }
                 return;
@@ -88,8 +83,8 @@ impl Plane {
         }
         let name = if line.display_name.is_empty() { line.name.clone() } else { line.display_name.clone() };
         let mut adopted = Line::adopted(u64::from_ne_bytes(line.id.to_ne_bytes()), name, line.clone_head());
-        for (event, times) in line.events.iter().zip(times) {
-            adopted.push_encoded(&event.encode_to_vec(), times);
+        for event in &line.events {
+            adopted.push_encoded(&event.encode_to_vec(), times_of(event));
         }
         self.push(adopted);
     }
@@ -105,6 +100,15 @@ impl Head for XLine {
         let (name, display_name) = (self.name.clone(), self.display_name.clone());
         XLine { events: Vec::new(), name, display_name, ..*self }.encode_to_vec()
     }
+}
+
+/// The event, later by `shift` ps.
+fn moved(event: &XEvent, shift: i64) -> XEvent {
+    let mut event = event.clone();
+    if let Some(Data::OffsetPs(offset)) = &mut event.data {
+        *offset = offset.saturating_add(shift);
+    }
+    event
 }
 
 /// Offset and duration in ps, for sorting; an aggregated event has the offset 0.

@@ -2,6 +2,9 @@
 
 mod adopt;
 mod display;
+mod fields;
+pub(crate) mod join;
+mod lean;
 pub(crate) mod names;
 mod out;
 pub(crate) mod wire;
@@ -16,6 +19,8 @@ mod metadata;
 pub(crate) mod normalise;
 pub(crate) mod post_process;
 
+#[doc(hidden)]
+pub use join::join_bytes;
 #[doc(hidden)]
 pub use post_process::{finish_bytes, post_process_bytes};
 pub use source::Source;
