@@ -1,6 +1,9 @@
 //! Behaviour of zprof through its face, one module a subject.
 
 mod actor;
+mod budget;
+mod callgrind;
+mod global_clock;
 mod global_edges;
 mod global_files;
 mod global_memory;
