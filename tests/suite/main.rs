@@ -7,6 +7,7 @@ mod global_clock;
 mod global_edges;
 mod global_files;
 mod global_memory;
+mod global_parity;
 mod global_process;
 mod global_session;
 mod global_threads;
