@@ -1,9 +1,13 @@
 //! Behaviour of zprof through its face, one module a subject.
 
 mod actor;
+mod budget;
+mod callgrind;
+mod global_clock;
 mod global_edges;
 mod global_files;
 mod global_memory;
+mod global_parity;
 mod global_process;
 mod global_session;
 mod global_threads;
