@@ -39,11 +39,11 @@ pub fn word() -> Word {
 #[inline(always)]
 #[must_use]
 pub fn hears<S: Callsite>(word: Word) -> bool {
-    ENABLED && !word.is_off() && is_heard(word, S::LEVEL, S::FILTER)
+    ENABLED && !word.is_off() && (word.is_usual() || is_heard(word, S::LEVEL, S::FILTER))
 }
 
 /// Whether the session takes scopes of this level and filter.
-#[inline(always)]
+#[cold]
 pub(crate) fn is_heard(word: Word, level: Level, filter: u64) -> bool {
     word.level() >= level as u64 && (word.0 & Word::FILTERED == 0 || SHARED.passes(filter & NO_FILTER))
 }
@@ -110,14 +110,7 @@ impl Drop for Guard {
         if word.is_off() || (self.mark.position == SILENT && self.mark.tick == u64::from(word.epoch())) {
             return;
         }
-        LOCAL.with(|local| {
-            let writer = &local.writer;
-            if writer.top() == self.mark.position && writer.epoch() == word.epoch() {
-                writer.end_top(self.mark, word.now());
-            } else {
-                local.end_elsewhere(word, self.mark, self.site);
-            }
-        });
+        LOCAL.with(|local| local.end(word, self.mark, self.site));
     }
 }
 

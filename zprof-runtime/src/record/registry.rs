@@ -13,6 +13,17 @@ impl Word {
     pub(crate) const COUNTER: u64 = 1 << 8;
     pub(crate) const FILTERED: u64 = 1 << 9;
 
+    /// Low half of the word of a usual session: all levels, no filter, ticks from the counter. Its scopes take the
+    /// short way, where that one number is all they test.
+    const USUAL: u64 = Self::COUNTER | Self::ALL_LEVELS;
+    pub(crate) const ALL_LEVELS: u64 = 3;
+
+    /// Whether the session takes every scope, with ticks from the counter.
+    #[inline(always)]
+    pub(crate) fn is_usual(self) -> bool {
+        self.0 & 0xffff_ffff == Self::USUAL
+    }
+
     /// Nobody listens.
     #[inline(always)]
     pub(crate) fn is_off(self) -> bool {
@@ -139,7 +150,7 @@ impl Log {
     pub(crate) fn make_room(&self, pool: &Pool, writer: &Writer, word: Word, words: usize) -> Option<Room> {
         if writer.epoch() != word.epoch() {
             let mut chain = self.chain.lock();
-            writer.roll(word.epoch());
+            writer.roll(word);
             chain.epoch = word.epoch();
             self.lost.store(0, Ordering::Relaxed);
             self.lost_notes.store(0, Ordering::Relaxed);

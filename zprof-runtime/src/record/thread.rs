@@ -74,6 +74,19 @@ impl Local {
     /// Opens a scope: its begin's mark, or `None` where it is dropped and counted.
     #[inline(always)]
     pub(crate) fn begin<R: RawArgs>(&self, word: Word, shape: &'static Shape, raws: R) -> Option<Mark> {
+        if self.writer.usual() == word.0 {
+            if let Some(room) = self.writer.room(2 + raws.words()) {
+                // SAFETY: the room is this writer's, for these words, and nothing was written since.
+                return Some(unsafe { self.writer.begin(room, shape, raws, || Source::Counter.now()) });
+            }
+        }
+        self.begin_slowly(word, shape, raws)
+    }
+
+    /// The same for sessions that are not the usual one, new sessions, and full chunks.
+    #[cold]
+    #[inline(never)]
+    fn begin_slowly<R: RawArgs>(&self, word: Word, shape: &'static Shape, raws: R) -> Option<Mark> {
         let words = 2 + raws.words();
         let mut room = None;
         if self.writer.epoch() == word.epoch() {
@@ -84,6 +97,26 @@ impl Local {
         }
         // SAFETY: the room is this writer's, for these words, and nothing was written since.
         room.map(|room| unsafe { self.writer.begin(room, shape, raws, || word.now()) })
+    }
+
+    /// Ends a scope.
+    #[inline(always)]
+    pub(crate) fn end(&self, word: Word, mark: Mark, site: fn() -> &'static Site) {
+        if self.writer.top() == mark.position && self.writer.usual() == word.0 {
+            self.writer.end_top(mark, Source::Counter.now());
+        } else {
+            self.end_slowly(word, mark, site);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn end_slowly(&self, word: Word, mark: Mark, site: fn() -> &'static Site) {
+        if self.writer.top() == mark.position && self.writer.epoch() == word.epoch() {
+            self.writer.end_top(mark, word.now());
+        } else {
+            self.end_elsewhere(word, mark, site);
+        }
     }
 
     /// Room for a scope's begin when the fast path found none.
@@ -154,9 +187,7 @@ impl Local {
 
     /// Ends a scope that is not the innermost one of the current chunk: it began in another chunk, out of order, or
     /// before the session.
-    #[cold]
-    #[inline(never)]
-    pub(crate) fn end_elsewhere(&self, word: Word, mark: Mark, site: fn() -> &'static Site) {
+    fn end_elsewhere(&self, word: Word, mark: Mark, site: fn() -> &'static Site) {
         let tick = word.now();
         if self.writer.epoch() == word.epoch() && self.writer.is_ours(mark) {
             if !matches!(self.stage.get(), Stage::Gone) {
