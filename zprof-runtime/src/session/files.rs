@@ -1,11 +1,12 @@
 //! The files of a run: where they are, what must go before new ones come, and how they appear whole or not at all.
 
-use std::fs::{self, File};
+use std::fs::{self, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use super::options::{ProfilerOptions, SessionId};
 use crate::error::{Error, ErrorKind, Result};
+use crate::export::write_whole;
 
 /// Paths of one run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,23 +33,30 @@ impl RunFiles {
                 "`repository_path` is empty; give the folder that shall hold `plugins/profile`",
             ));
         }
-        let folder = options.repository_path.join("plugins").join("profile").join(&session);
-        fs::create_dir_all(&folder).map_err(|error| {
-            Error::io(
-                format!("failed to create the profile folder `{}`; check `repository_path`", folder.display()),
-                error,
-            )
-        })?;
+        let runs = options.repository_path.join("plugins").join("profile");
+        let (folder, session) = match options.session_id {
+            SessionId::Named(_) => (runs.join(&session), session),
+            SessionId::Unique => claim(&runs, session)?,
+        };
         let folder = std::path::absolute(&folder).unwrap_or(folder);
         let files = Self { folder, session, host };
-        let probe = files.temporary("probe");
-        File::create(&probe).and_then(|_| fs::remove_file(&probe)).map_err(|error| {
-            Error::io(
+        files.make_folder()?;
+        let probe = files.folder.join(format!(".zprof-{}.probe", std::process::id()));
+        // What others have put there under this name is neither written to nor taken for ours.
+        let written =
+            OpenOptions::new().write(true).create_new(true).open(&probe).and_then(|_| fs::remove_file(&probe));
+        match written {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(Error::io(
                 format!("cannot write to the profile folder `{}`; check `repository_path`", files.folder.display()),
                 error,
-            )
-        })?;
-        Ok(files)
+            )),
+            _ => Ok(files),
+        }
+    }
+
+    /// Makes the folder, at the start and again where somebody has removed it during the session.
+    pub(crate) fn make_folder(&self) -> Result<()> {
+        fs::create_dir_all(&self.folder).map_err(|error| no_folder(&self.folder, error))
     }
 
     /// Where the XSpace goes.
@@ -69,10 +77,6 @@ impl RunFiles {
     /// The name that the run has for its host.
     pub(crate) fn host(&self) -> &str {
         &self.host
-    }
-
-    fn temporary(&self, what: &str) -> PathBuf {
-        self.folder.join(format!(".{}.{what}.{}.tmp", self.host, std::process::id()))
     }
 
     /// Removes what was derived from an older profile of this run: its JSON, and XProf's caches.
@@ -96,18 +100,35 @@ impl RunFiles {
 
     /// Writes the XSpace beside its place and moves it there.
     pub(crate) fn write_protobuf(&self, pieces: &[Vec<u8>]) -> Result<()> {
-        let (path, temporary) = (self.protobuf(), self.temporary("xplane.pb"));
-        let written = File::create(&temporary).and_then(|file| {
+        let path = self.protobuf();
+        write_whole(&path, |file| {
             let mut out = BufWriter::new(file);
-            pieces.iter().try_for_each(|piece| out.write_all(piece))?;
-            out.into_inner().map_err(io::IntoInnerError::into_error)?;
-            fs::rename(&temporary, &path)
-        });
-        written.map_err(|error| {
-            // What is left of it is of no use to anyone; the first error is the one to tell.
-            let _ = fs::remove_file(&temporary);
-            Error::io(format!("failed to write the profile `{}`", path.display()), error)
+            let written = pieces.iter().try_for_each(|piece| out.write_all(piece)).and_then(|()| out.flush());
+            written.map_err(|error| Error::io(format!("failed to write the profile `{}`", path.display()), error))
         })
+    }
+}
+
+fn no_folder(folder: &Path, error: io::Error) -> Error {
+    Error::io(format!("failed to create the profile folder `{}`; check `repository_path`", folder.display()), error)
+}
+
+/// Makes a folder of this name in `runs` that was not there before, by another ending where need be: sessions may start
+/// within one second, and processes of two containers may have one id.
+fn claim(runs: &Path, name: String) -> Result<(PathBuf, String)> {
+    fs::create_dir_all(runs).map_err(|error| no_folder(runs, error))?;
+    let mut again = 1_u64;
+    let mut session = name.clone();
+    loop {
+        let folder = runs.join(&session);
+        match fs::create_dir(&folder) {
+            Ok(()) => return Ok((folder, session)),
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(no_folder(&folder, error)),
+            Err(_) => {
+                again += 1;
+                session = format!("{name}_{again}");
+            }
+        }
     }
 }
 
