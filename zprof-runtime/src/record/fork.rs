@@ -10,7 +10,7 @@ pub(crate) fn watch() -> io::Result<()> {
     static WATCHING: OnceLock<i32> = OnceLock::new();
     let status = *WATCHING.get_or_init(|| {
         // SAFETY: the three functions are `extern "C"`, never unwind, and live as long as the program.
-        unsafe { libc::pthread_atfork(Some(before), Some(in_parent), Some(in_child)) }
+        unsafe { libc::pthread_atfork(Some(locks::before), Some(locks::in_parent), Some(locks::in_child)) }
     });
     if status == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(status)) }
 }
@@ -21,21 +21,37 @@ pub(crate) fn watch() -> io::Result<()> {
     Ok(())
 }
 
+/// The recorder's locks, which the forking thread holds from before the fork to after it, in parent and child.
 #[cfg(unix)]
-extern "C" fn before() {
-    super::thread::SHARED.lock_for_fork();
-    super::helper::lock_for_fork();
-}
+mod locks {
+    use std::cell::Cell;
+    use std::mem::ManuallyDrop;
+    use std::sync::{Arc, MutexGuard};
+    use std::thread::Thread;
 
-#[cfg(unix)]
-extern "C" fn in_parent() {
-    super::helper::unlock_after_fork();
-    super::thread::SHARED.unlock_after_fork();
-}
+    use crate::record::helper;
+    use crate::record::pool::Free;
+    use crate::record::registry::Log;
+    use crate::record::thread::{SHARED, keep_only_this_thread};
 
-#[cfg(unix)]
-extern "C" fn in_child() {
-    super::helper::unlock_after_fork();
-    super::thread::SHARED.unlock_after_fork();
-    super::thread::keep_only_this_thread();
+    type Held = (MutexGuard<'static, Option<Thread>>, MutexGuard<'static, Free>, MutexGuard<'static, Vec<Arc<Log>>>);
+
+    thread_local! {
+        // Without a destructor, so that a fork may come as late in a thread's life as it likes.
+        static HELD: Cell<Option<ManuallyDrop<Held>>> = const { Cell::new(None) };
+    }
+
+    pub(super) extern "C" fn before() {
+        let (free, logs) = SHARED.lock_for_fork();
+        HELD.set(Some(ManuallyDrop::new((helper::lock_for_fork(), free, logs))));
+    }
+
+    pub(super) extern "C" fn in_parent() {
+        drop(HELD.take().map(ManuallyDrop::into_inner));
+    }
+
+    pub(super) extern "C" fn in_child() {
+        in_parent();
+        keep_only_this_thread();
+    }
 }

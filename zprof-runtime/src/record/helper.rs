@@ -7,9 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle, Thread};
 use std::time::{Duration, Instant};
 
-use parking_lot::Mutex;
-
-use super::thread::SHARED;
+use super::primitive::{Mutex, MutexGuard};
+use super::thread::{LOCAL, Local, SHARED};
 use crate::clock::{Anchor, Source};
 
 /// The helper to wake, while there is one.
@@ -62,18 +61,12 @@ pub(crate) fn wake() {
 
 /// Takes the lock that a fork must not find taken.
 #[cfg(unix)]
-pub(crate) fn lock_for_fork() {
-    std::mem::forget(AWAKE.lock());
-}
-
-/// Gives it back, in parent or child.
-#[cfg(unix)]
-pub(crate) fn unlock_after_fork() {
-    // SAFETY: `lock_for_fork` took the lock and forgot its guard, on this thread or on the one it is a copy of.
-    unsafe { AWAKE.force_unlock() }
+pub(crate) fn lock_for_fork() -> MutexGuard<'static, Option<Thread>> {
+    AWAKE.lock()
 }
 
 fn run(source: Source, stop: &AtomicBool) -> Vec<Anchor> {
+    LOCAL.with(Local::keep_out);
     let mut anchors = Vec::new();
     let mut next = Instant::now() + ANCHOR_EVERY;
     while !stop.load(Ordering::Relaxed) {

@@ -11,14 +11,12 @@ mod fork;
 #[cfg(not(zprof_loom))]
 mod guard;
 #[cfg(not(zprof_loom))]
-#[allow(unsafe_code)] // unlocks what it locked before a fork
 mod helper;
 #[cfg(all(test, zprof_loom))]
 #[allow(unsafe_code)] // plays the part of thread.rs
 mod model;
 #[cfg(not(zprof_loom))]
 mod os;
-#[allow(unsafe_code)] // unlocks what it locked before a fork
 mod pool;
 #[cfg(not(zprof_loom))]
 pub(crate) mod recording;
@@ -43,15 +41,40 @@ pub use registry::Word;
 #[allow(unsafe_code)] // a slot is written and read through a raw pointer
 pub(crate) mod primitive {
     use std::cell::UnsafeCell;
+    use std::sync::{PoisonError, TryLockError};
 
-    pub(crate) use parking_lot::Mutex;
     pub(crate) use std::sync::Arc;
+    pub(crate) use std::sync::MutexGuard;
     pub(crate) use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 
     /// Ordering of the store that hands records to the drain.
     #[inline(always)]
     pub(crate) const fn publication() -> Ordering {
         Ordering::Release
+    }
+
+    /// The standard lock without its poison. On Linux it is one word, and those who wait are known to the kernel alone:
+    /// a lock with a queue in the process would hand itself to threads that the child of a fork does not have.
+    #[derive(Debug)]
+    pub(crate) struct Mutex<T>(std::sync::Mutex<T>);
+
+    impl<T> Mutex<T> {
+        pub(crate) const fn new(value: T) -> Self {
+            Self(std::sync::Mutex::new(value))
+        }
+
+        pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
+            self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        }
+
+        /// The lock, where nobody has it.
+        pub(crate) fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
+            match self.0.try_lock() {
+                Ok(guard) => Some(guard),
+                Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+                Err(TryLockError::WouldBlock) => None,
+            }
+        }
     }
 
     /// A word that one thread writes and another reads later.
@@ -97,7 +120,7 @@ pub(crate) mod primitive {
         if WEAKENED.get() { Ordering::Relaxed } else { Ordering::Release }
     }
 
-    /// parking_lot's face over loom's lock.
+    /// The same face over loom's lock.
     #[derive(Debug)]
     pub(crate) struct Mutex<T>(loom::sync::Mutex<T>);
 

@@ -1,6 +1,10 @@
 //! What all threads share: the state word, the log of each thread, and the pool of chunks.
 
-use super::pool::Pool;
+#[cfg(all(unix, not(zprof_loom)))]
+use super::pool::Free;
+use super::pool::{LARGE, Pool};
+#[cfg(all(unix, not(zprof_loom)))]
+use super::primitive::MutexGuard;
 use super::primitive::{Arc, AtomicU64, Mutex, Ordering};
 use super::ring::{ChunkBox, Room, Writer};
 
@@ -152,7 +156,12 @@ impl Log {
             return Some(room);
         }
         let filled = self.chain.lock().chunks.len();
-        let chunk = pool.take(writer.needed(words), filled)?;
+        let mut needed = writer.needed(words);
+        if writer.needed(0) > LARGE / 2 {
+            // So deep that a usual chunk would be kept for ends alone: the next scope would ask for another.
+            needed = needed.max(LARGE + 1);
+        }
+        let chunk = pool.take(needed, filled)?;
         let mut chain = self.chain.lock();
         // SAFETY: the chunk goes into this thread's chain at once, and leaves it only when the writer has rolled to
         // another session, above, or has ended; it has the slots that `needed` asked for.
@@ -258,6 +267,12 @@ impl Shared {
         Word(self.state.load(Ordering::Relaxed))
     }
 
+    /// Whether `word` is of the present session, or of the last one where there is none.
+    pub(crate) fn is_current(&self, word: Word) -> bool {
+        // Acquire pairs with the Release in `open_session`: whoever drained the session before is done with it.
+        Word(self.state.load(Ordering::Acquire)).epoch() == word.epoch()
+    }
+
     /// Whether the session's filter lets a site with these bits through.
     #[inline]
     pub(crate) fn passes(&self, filter: u64) -> bool {
@@ -307,17 +322,9 @@ impl Shared {
 
     /// Takes the locks that a fork must not find taken.
     #[cfg(all(unix, not(zprof_loom)))]
-    pub(crate) fn lock_for_fork(&self) {
-        std::mem::forget(self.logs.lock());
-        self.pool.lock_for_fork();
-    }
-
-    /// Gives them back, in parent or child.
-    #[cfg(all(unix, not(zprof_loom)))]
-    pub(crate) fn unlock_after_fork(&self) {
-        self.pool.unlock_after_fork();
-        // SAFETY: `lock_for_fork` took the lock and forgot its guard, on this thread or on the one it is a copy of.
-        unsafe { self.logs.force_unlock() }
+    pub(crate) fn lock_for_fork(&self) -> (MutexGuard<'_, Free>, MutexGuard<'_, Vec<Arc<Log>>>) {
+        let logs = self.logs.lock();
+        (self.pool.lock_for_fork(), logs)
     }
 
     /// In the child of a fork: forgets the threads that did not come along. What they recorded is in the parent.
