@@ -1,6 +1,7 @@
 //! Behaviour of zprof through its face, one module a subject.
 
 mod global_edges;
+mod global_edges_hard;
 mod global_threads;
 mod global_values;
 mod json;
