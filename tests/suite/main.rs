@@ -5,6 +5,7 @@ mod budget;
 mod callgrind;
 mod global_clock;
 mod global_edges;
+mod global_edges_hard;
 mod global_files;
 mod global_memory;
 mod global_parity;

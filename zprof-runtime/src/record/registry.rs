@@ -1,6 +1,6 @@
 //! What all threads share: the state word, the log of each thread, and the pool of chunks.
 
-use super::pool::Pool;
+use super::pool::{LARGE, Pool};
 use super::primitive::{Arc, AtomicU64, Mutex, Ordering};
 use super::ring::{ChunkBox, Room, Writer};
 
@@ -163,7 +163,12 @@ impl Log {
             return Some(room);
         }
         let filled = self.chain.lock().chunks.len();
-        let chunk = pool.take(writer.needed(words), filled)?;
+        let mut needed = writer.needed(words);
+        if writer.needed(0) > LARGE / 2 {
+            // So deep that a usual chunk would be kept for ends alone: the next scope would ask for another.
+            needed = needed.max(LARGE + 1);
+        }
+        let chunk = pool.take(needed, filled)?;
         let mut chain = self.chain.lock();
         // SAFETY: the chunk goes into this thread's chain at once, and leaves it only when the writer has rolled to
         // another session, above, or has ended; it has the slots that `needed` asked for.
@@ -272,6 +277,12 @@ impl Shared {
     #[inline(always)]
     pub(crate) fn word(&self) -> Word {
         Word(self.state.load(Ordering::Relaxed))
+    }
+
+    /// Whether `word` is of the present session, or of the last one where there is none.
+    pub(crate) fn is_current(&self, word: Word) -> bool {
+        // Acquire pairs with the Release in `open_session`: whoever drained the session before is done with it.
+        Word(self.state.load(Ordering::Acquire)).epoch() == word.epoch()
     }
 
     /// Whether the session's filter lets a site with these bits through.

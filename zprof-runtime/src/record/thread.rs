@@ -28,6 +28,8 @@ enum Stage {
     Live(*const Log),
     /// Thread-local storage is being torn down.
     Gone,
+    /// The recorder's own thread.
+    Ours,
 }
 
 thread_local! {
@@ -124,13 +126,18 @@ impl Local {
     #[inline(never)]
     fn room_for_begin(&self, word: Word, words: usize) -> Option<Room> {
         let room = self.make_room(word, words);
-        if room.is_none() {
+        if room.is_none() && SHARED.is_current(word) {
             self.with_log(Log::count_lost);
         }
         room
     }
 
     fn make_room(&self, word: Word, words: usize) -> Option<Room> {
+        // Between the load of the word and this, the scope's values were evaluated. Sessions may have come and gone
+        // meanwhile, and this thread may have recorded for them; it never goes back to an older one.
+        if self.writer.epoch() != word.epoch() && !SHARED.is_current(word) {
+            return None;
+        }
         if self.busy.replace(true) {
             return None;
         }
@@ -150,15 +157,23 @@ impl Local {
             // SAFETY: the pointer comes from `Arc::into_raw`, and the count it stands for is given up in `finish`
             // only, which ends the stage first.
             Stage::Live(log) => Some(unsafe { &*log }),
-            Stage::New | Stage::Gone => None,
+            Stage::New | Stage::Gone | Stage::Ours => None,
         }
     }
 
     fn with_log(&self, count: impl FnOnce(&Log)) {
-        match self.log() {
-            Some(log) => count(log),
-            None => SHARED.count_orphan(),
+        match (self.log(), self.stage.get()) {
+            (Some(log), _) => count(log),
+            (None, Stage::Ours) => {}
+            (None, _) => SHARED.count_orphan(),
         }
+    }
+
+    /// Makes the calling thread one of the recorder's own. Its scopes are those of the program's allocator, which runs
+    /// under the recorder's locks there: they are none of the program's work, and taking a lock again would not end.
+    pub(crate) fn keep_out(&self) {
+        self.stage.set(Stage::Ours);
+        self.busy.set(true);
     }
 
     fn register(&self) {
