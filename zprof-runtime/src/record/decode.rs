@@ -77,7 +77,7 @@ pub(crate) struct Records<'a> {
 impl<'a> Iterator for Records<'a> {
     type Item = Record<'a>;
 
-    #[inline]
+    #[inline(always)]
     fn next(&mut self) -> Option<Record<'a>> {
         let rest = self.words.words.get(self.at..)?;
         let &head = rest.first()?;
@@ -99,6 +99,16 @@ impl<'a> Iterator for Records<'a> {
             self.at += len;
             return Some(Record::Begin { tick, position, shape, values: rest.get(2..len)? });
         }
+        self.rare(rest)
+    }
+}
+
+impl<'a> Records<'a> {
+    /// The records that are neither a begin nor a plain end.
+    #[cold]
+    fn rare(&mut self, rest: &'a [u64]) -> Option<Record<'a>> {
+        let (&head, &second) = (rest.first()?, rest.get(1)?);
+        let (tick, tag) = (head >> 2, head & 3);
         let &third = rest.get(2)?;
         if tag == CLOSE {
             self.at += 3;

@@ -72,41 +72,10 @@ impl<'a> Scopes<'a> {
         let (ends, fates, notes, early) = (Vec::with_capacity(most), Vec::new(), Vec::new(), Vec::new());
         let mut scopes = Self { chunks, last, late: 0, ends, fates, notes, early };
         let mut open: Vec<Open> = Vec::new();
-        for record in chunks.iter().flat_map(|chunk| chunk.records()) {
-            match record {
-                Record::Begin { tick, position, .. } => {
-                    scopes.late += usize::from(tick > last);
-                    open.push(Open { index: scopes.ends.len(), position, outlived: 0 });
-                    scopes.ends.push(last);
-                }
-                Record::End { tick } => {
-                    if let Some(scope) = open.pop() {
-                        scopes.close(&scope, tick);
-                    }
-                }
-                Record::Close { tick, position } => {
-                    // Begins stand in the order of their positions, and so do the open ones.
-                    let at = open.partition_point(|scope| scope.position < position);
-                    if open.get(at).is_some_and(|scope| scope.position == position) {
-                        let scope = open.remove(at);
-                        scopes.close(&scope, tick);
-                        if tick <= last {
-                            outlive(&mut open[at..], tick);
-                        }
-                    }
-                }
-                // A scope from before the session that outlived it leaves nothing.
-                Record::Early { tick, .. } if tick > last => {}
-                Record::Early { tick, site } => {
-                    scopes.early.push(Early { end: tick, site });
-                    outlive(&mut open, tick);
-                }
-                Record::Note { position, note } => {
-                    let at = open.partition_point(|scope| scope.position < position);
-                    if let Some(scope) = open.get(at).filter(|scope| scope.position == position) {
-                        scopes.notes.push((scope.index, note));
-                    }
-                }
+        // Loops in loops, not one flattened iterator: a record then stays in registers.
+        for chunk in chunks {
+            for record in chunk.records() {
+                scopes.apply(record, &mut open);
             }
         }
         for scope in open {
@@ -121,6 +90,46 @@ impl<'a> Scopes<'a> {
         scopes
     }
 
+    #[inline(always)]
+    fn apply(&mut self, record: Record<'a>, open: &mut Vec<Open>) {
+        match record {
+            Record::Begin { tick, position, .. } => {
+                self.late += usize::from(tick > self.last);
+                open.push(Open { index: self.ends.len(), position, outlived: 0 });
+                self.ends.push(self.last);
+            }
+            Record::End { tick } => {
+                if let Some(scope) = open.pop() {
+                    self.close(&scope, tick);
+                }
+            }
+            Record::Close { tick, position } => {
+                // Begins stand in the order of their positions, and so do the open ones.
+                let at = open.partition_point(|scope| scope.position < position);
+                if open.get(at).is_some_and(|scope| scope.position == position) {
+                    let scope = open.remove(at);
+                    self.close(&scope, tick);
+                    if tick <= self.last {
+                        outlive(&mut open[at..], tick);
+                    }
+                }
+            }
+            // A scope from before the session that outlived it leaves nothing.
+            Record::Early { tick, .. } if tick > self.last => {}
+            Record::Early { tick, site } => {
+                self.early.push(Early { end: tick, site });
+                outlive(open, tick);
+            }
+            Record::Note { position, note } => {
+                let at = open.partition_point(|scope| scope.position < position);
+                if let Some(scope) = open.get(at).filter(|scope| scope.position == position) {
+                    self.notes.push((scope.index, note));
+                }
+            }
+        }
+    }
+
+    #[inline(always)]
     fn close(&mut self, scope: &Open, tick: u64) {
         self.ends[scope.index] = tick.min(self.last);
         let fate = Fate { unfinished: tick > self.last, leaked: false, overlaps: scope.outlived != 0 };
@@ -137,27 +146,51 @@ impl<'a> Scopes<'a> {
     /// Calls `each` for every scope, in the order of their begins.
     #[inline]
     pub(crate) fn for_each(&self, mut each: impl FnMut(Scope<'_>)) {
-        let mut ends = self.ends.iter().copied().enumerate();
-        let mut fates = self.fates.as_slice();
-        let mut notes = self.notes.as_slice();
-        for record in self.chunks.iter().flat_map(|chunk| chunk.records()) {
-            let Record::Begin { tick, shape, values, .. } = record else { continue };
-            let Some((index, end)) = ends.next() else { return };
-            let mut fate = Fate::default();
-            if let Some((_, rest)) = fates.split_first().filter(|(first, _)| first.0 == index) {
-                fate = fates[0].1;
-                fates = rest;
+        let mut index = 0;
+        let mut odd = Odd { fates: &self.fates, notes: &self.notes };
+        let mut next_odd = odd.next_index();
+        for chunk in self.chunks {
+            for record in chunk.records() {
+                let Record::Begin { tick, shape, values, .. } = record else { continue };
+                let Some(&end) = self.ends.get(index) else { return };
+                let (mut fate, mut notes) = (Fate::default(), [].as_slice());
+                if index == next_odd {
+                    (fate, notes) = odd.take(index);
+                    next_odd = odd.next_index();
+                }
+                index += 1;
+                if tick <= self.last {
+                    each(Scope { begin: tick, end, shape, values, fate, notes });
+                }
             }
-            let mut mine: &[(usize, Note<'_>)] = &[];
-            if notes.first().is_some_and(|first| first.0 == index) {
-                let count = notes.partition_point(|note| note.0 == index);
-                (mine, notes) = notes.split_at(count);
-            }
-            if tick > self.last {
-                continue;
-            }
-            each(Scope { begin: tick, end, shape, values, fate, notes: mine });
         }
+    }
+}
+
+/// What is left of the fates and notes while the scopes are walked.
+struct Odd<'s, 'a> {
+    fates: &'s [(usize, Fate)],
+    notes: &'s [(usize, Note<'a>)],
+}
+
+impl<'s, 'a> Odd<'s, 'a> {
+    /// The next scope that has any.
+    fn next_index(&self) -> usize {
+        let fate = self.fates.first().map_or(usize::MAX, |first| first.0);
+        let note = self.notes.first().map_or(usize::MAX, |first| first.0);
+        fate.min(note)
+    }
+
+    /// Those of scope `index`, which is the next that has any.
+    fn take(&mut self, index: usize) -> (Fate, &'s [(usize, Note<'a>)]) {
+        let mut fate = Fate::default();
+        if let Some((first, rest)) = self.fates.split_first().filter(|(first, _)| first.0 == index) {
+            fate = first.1;
+            self.fates = rest;
+        }
+        let (mine, rest) = self.notes.split_at(self.notes.partition_point(|note| note.0 == index));
+        self.notes = rest;
+        (fate, mine)
     }
 }
 
