@@ -155,8 +155,11 @@ fn host_lines(space: &[u8]) -> Result<Vec<&[u8]>, Box<dyn Error>> {
     Ok(fields(plane)?.into_iter().filter(|(field, _)| *field == LINES).map(|(_, line)| line).collect())
 }
 
+/// Number and body of length-delimited fields.
+type Fields<'a> = Vec<(u32, &'a [u8])>;
+
 /// The length-delimited fields of a message.
-fn fields(mut message: &[u8]) -> Result<Vec<(u32, &[u8])>, Box<dyn Error>> {
+fn fields(mut message: &[u8]) -> Result<Fields<'_>, Box<dyn Error>> {
     let mut fields = Vec::new();
     while !message.is_empty() {
         let (field, kind) = decode_key(&mut message)?;

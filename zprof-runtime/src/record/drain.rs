@@ -305,6 +305,65 @@ pub(crate) fn lanes(intervals: &[(u64, u64)]) -> Vec<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::ring::{BEGIN, CLOSE, EARLY, END, OTHER, head};
+    use crate::site::{Level, NO_FILTER};
+
+    fn site() -> &'static Site {
+        static SITE: Site = Site {
+            name: "s",
+            label: "s",
+            keys: &[],
+            level: Level::Critical,
+            filter: NO_FILTER,
+            module_path: "m",
+            file: "f",
+            line: 1,
+        };
+        &SITE
+    }
+
+    static SHAPE: Shape = Shape { site, kinds: &[], plain: true };
+
+    fn begin(tick: u64) -> [u64; 2] {
+        [head(tick, BEGIN), std::ptr::from_ref(&SHAPE).expose_provenance() as u64]
+    }
+
+    fn close(tick: u64, position: u64) -> [u64; 3] {
+        [head(tick, CLOSE), 0, position]
+    }
+
+    /// Begin, end and fate of each scope in a session that stopped at tick 100, and the ends of the early ones.
+    fn resolved(words: &[u64]) -> (Vec<(u64, u64, Fate)>, Vec<u64>) {
+        let chunks = [Words::written(words)];
+        let scopes = Scopes::resolve(&chunks, 100);
+        let mut found = Vec::new();
+        scopes.for_each(|scope| found.push((scope.begin, scope.end, scope.fate)));
+        assert_eq!(found.len(), scopes.len());
+        (found, scopes.early.iter().map(|early| early.end).collect())
+    }
+
+    const USUAL: Fate = Fate { unfinished: false, leaked: false, overlaps: false };
+    const UNFINISHED: Fate = Fate { unfinished: true, ..USUAL };
+
+    #[test]
+    fn what_a_thread_wrote_after_the_stop_is_no_part_of_the_session() {
+        let words = [&begin(10)[..], &begin(20), &[head(30, END)], &[head(140, END)], &begin(150), &[head(160, END)]];
+        assert_eq!(resolved(&words.concat()).0, [(10, 100, UNFINISHED), (20, 30, USUAL)]);
+        let early = |tick: u64| [head(tick, OTHER), EARLY, (site as *const ()).expose_provenance() as u64];
+        let words = [&begin(10)[..], &early(50), &early(150), &[head(160, END)]];
+        let crossing = Fate { overlaps: true, ..UNFINISHED };
+        assert_eq!(resolved(&words.concat()), (vec![(10, 100, crossing)], vec![50]));
+    }
+
+    #[test]
+    fn scopes_that_both_end_after_the_stop_do_not_cross() {
+        let words = [&begin(10)[..], &begin(20), &close(140, 0), &close(150, 16)];
+        assert_eq!(resolved(&words.concat()).0, [(10, 100, UNFINISHED), (20, 100, UNFINISHED)]);
+        let words = [&begin(10)[..], &begin(20), &close(40, 0), &close(50, 16)];
+        assert_eq!(resolved(&words.concat()).0, [(10, 40, USUAL), (20, 50, Fate { overlaps: true, ..USUAL })]);
+        let words = [&begin(10)[..], &begin(20), &close(40, 0)];
+        assert_eq!(resolved(&words.concat()).0, [(10, 40, USUAL), (20, 40, Fate { leaked: true, ..USUAL })]);
+    }
 
     #[test]
     fn lanes_hold_what_nests() {

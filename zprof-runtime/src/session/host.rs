@@ -174,17 +174,17 @@ impl Converter<'_> {
     /// Lines for the scopes that cross others on the thread's own line.
     fn overlap_lines(&mut self, scopes: &Scopes<'_>, intervals: &[(u64, u64)], name: &str, tid: u64) {
         let lanes = lanes(intervals);
+        let mut lines: Vec<Line> = (0..=lanes.iter().copied().max().unwrap_or(0))
+            .map(|lane| {
+                let number = if lane == 0 { String::new() } else { format!(" {}", lane + 1) };
+                Line::new(self.own_id(), format!("{name} (overlap{number})"), 0)
+            })
+            .collect();
         let mut cursor = self.recorded.timeline.cursor();
-        let named =
-            |lane| if lane == 0 { format!("{name} (overlap)") } else { format!("{name} (overlap {})", lane + 1) };
-        let count = lanes.iter().max().map_or(0, |last| last + 1);
-        let mut lines: Vec<Line> = (0..count).map(|lane| Line::new(self.own_id(), named(lane), 0)).collect();
         let mut lanes = lanes.into_iter();
         scopes.for_each(|scope| {
-            if !scope.fate.overlaps {
-                return;
-            }
-            let Some(line) = lanes.next().and_then(|lane| lines.get_mut(lane)) else { return };
+            let lane = if scope.fate.overlaps { lanes.next() } else { None };
+            let Some(line) = lane.and_then(|lane| lines.get_mut(lane)) else { return };
             let site = (scope.shape.site)();
             if !self.overlapping.iter().any(|known| std::ptr::eq(*known, site)) {
                 self.overlapping.push(site);
