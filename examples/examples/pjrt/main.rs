@@ -11,6 +11,7 @@
 //! donated or aliased buffers, no collectives, no callbacks. They are no binding to build on.
 
 use std::error::Error;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
 
@@ -49,11 +50,11 @@ fn main() -> ExitCode {
 }
 
 fn run(options: &Options) -> Result<(), Box<dyn Error>> {
-    let plugin = Plugin::load(&options.plugin)?;
+    let (platform, library) = platform(options.plugin.as_deref())?;
+    let plugin = Plugin::load(&library)?;
     let (major, minor) = plugin.version();
-    println!("{} has PJRT {major}.{minor}", options.plugin.display());
+    println!("{} has PJRT {major}.{minor}", library.display());
 
-    let platform = zprof::Platform::host();
     let mut profiler = platform.profiler(zprof::ProfilerOptions::default().repository_path(&options.output))?;
     profiler.start()?;
     let largest = execute(plugin, options.steps)?;
@@ -62,6 +63,12 @@ fn run(options: &Options) -> Result<(), Box<dyn Error>> {
     println!("largest difference from the plain computation: {largest:e}");
     println!("{}\n{}", profile.protobuf_path.display(), profile.perfetto_path.display());
     if largest <= TOLERANCE { Ok(()) } else { Err(format!("the difference is more than {TOLERANCE:e}").into()) }
+}
+
+/// What to profile, and the library of its plugin.
+fn platform(named: Option<&Path>) -> Result<(zprof::Platform, PathBuf), Box<dyn Error>> {
+    let library = named.ok_or_else(|| format!("name the plugin's shared library: {}", options::USAGE))?;
+    Ok((zprof::Platform::host(), library.to_owned()))
 }
 
 /// Runs the network on the plugin's device; returns the largest difference of all steps.

@@ -2,12 +2,12 @@
 
 use std::path::PathBuf;
 
-const USAGE: &str = "pjrt PLUGIN [--output DIR] [--steps N]";
+pub(crate) const USAGE: &str = "pjrt PLUGIN [--output DIR] [--steps N]";
 
 /// What the command line asks for.
 pub(crate) struct Options {
-    /// The plugin's shared library.
-    pub(crate) plugin: PathBuf,
+    /// The plugin's shared library, if one is named.
+    pub(crate) plugin: Option<PathBuf>,
     /// Folder that gets `plugins/profile/…`.
     pub(crate) output: PathBuf,
     /// Executions to profile.
@@ -29,7 +29,6 @@ impl Options {
                 _ => plugin = Some(PathBuf::from(word)),
             }
         }
-        let plugin = plugin.ok_or_else(|| format!("name the plugin's shared library: {USAGE}"))?;
         Ok(Self { plugin, output, steps })
     }
 }

@@ -290,7 +290,7 @@ impl<'c> Executable<'c> {
             ..abi::Execute::new()
         };
         // SAFETY: executable and buffers are alive, the lists have the lengths told, `compile` has seen that there is
-        // one output, and the temporaries live to the end of the function. The plugin checks number and shapes of the
+        // one output, and the temporaries live to the end of the function. The plugin checks number and sizes of the
         // buffers.
         unsafe { plugin.call(&abi::EXECUTE, &mut execute) }?;
         let function = abi::EXECUTE.name;
