@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 /// Files that hold unsafe code. A new one is a decision: its module line opens `unsafe_code` with a reason.
 const UNSAFE: &[&str] = &[
+    "examples/examples/pjrt/abi.rs",
     "examples/examples/pjrt/plugin.rs",
     "zprof-runtime/src/clock.rs",
     "zprof-runtime/src/export/text.rs",
@@ -144,11 +145,11 @@ fn files_stay_short() {
     assert_eq!(long, [], "split these by role");
 }
 
-/// Whether there is unsafe code, rather than talk of it or the type of an unsafe function.
+/// Whether there is unsafe code, rather than talk of it.
 fn has_unsafe(text: &str) -> bool {
     text.lines()
         .map(str::trim_start)
-        .filter(|line| !line.starts_with("//") && !line.contains(r#"unsafe extern "C" fn("#))
+        .filter(|line| !line.starts_with("//"))
         .any(|line| ["{", "fn", "impl", "extern", "trait"].iter().any(|next| line.contains(&format!("unsafe {next}"))))
 }
 
@@ -156,8 +157,6 @@ fn has_unsafe(text: &str) -> bool {
 fn unsafe_stays_where_it_is_listed() {
     assert!(has_unsafe("    let x = unsafe { y() };"));
     assert!(!has_unsafe("    // no unsafe { here"));
-    assert!(!has_unsafe(r#"type Get = unsafe extern "C" fn() -> u8;"#));
-    assert!(has_unsafe(r#"unsafe extern "C" fn get() -> u8 {"#));
     let listed = |path: &str| ["zprof", "proto/", "examples/"].iter().any(|start| path.starts_with(start));
     let found = sources().into_iter().filter(|file| listed(&file.path) && has_unsafe(&file.text));
     assert_eq!(found.map(|file| file.path).collect::<BTreeSet<_>>(), set(UNSAFE));

@@ -3,9 +3,11 @@
 //! `cargo run --release -p zprof-examples --example pjrt -- PLUGIN [--output DIR] [--steps N]`
 //!
 //! PLUGIN is the plugin's shared library. The program is `data/mlp.mlir`, three layers in StableHLO; every result is
-//! compared with the same layers in plain Rust. What is tried: `xla-cpu-pjrt` 0.0.1 from PyPI, whose processor is the
-//! device and whose profile is the host's alone, since it has no profiler extension. Nothing here is made for CPUs, so a
-//! CUDA plugin with its GPU should do as well; that has not been tried.
+//! compared with the same layers in plain Rust. A failure ends it with a message and a status that is not zero.
+//!
+//! What is tried: `xla-cpu-pjrt` 0.0.1 from PyPI, whose device is the processor and whose profile is the host's alone,
+//! since it has no profiler extension. Nothing here is made for CPUs, so a CUDA plugin with a GPU should do as well, but
+//! that has not been tried: without a GPU, `jax-cuda13-pjrt` (PJRT 0.116) gets as far as saying that there is none.
 //!
 //! `plugin.rs` and `abi.rs` are a client for one device and arrays of `f32`, no more: no options for the client, no
 //! donated or aliased buffers, no collectives, no callbacks. They are no binding to build on.
