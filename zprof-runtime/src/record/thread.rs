@@ -38,6 +38,18 @@ thread_local! {
     static EXIT: Exit = const { Exit };
 }
 
+/// Calls `f` with the calling thread's part.
+///
+/// Only the address goes through [`LocalKey::with`](std::thread::LocalKey::with), which is inlined only when what it is
+/// given is small.
+#[inline(always)]
+pub(crate) fn with_local<R>(f: impl FnOnce(&Local) -> R) -> R {
+    let local: *const Local = LOCAL.with(std::ptr::from_ref);
+    // SAFETY: a thread-local without a destructor lives as long as its thread, and the reference does not leave this
+    // call.
+    f(unsafe { &*local })
+}
+
 /// Runs when the thread ends.
 struct Exit;
 
