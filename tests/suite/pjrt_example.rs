@@ -47,8 +47,7 @@ fn the_example_runs_on_the_cpu_plugin() {
     let protobuf = run.join("profiling.xplane.pb");
     says_what_it_did(&stdout, &plugin, &[&protobuf, &run.join("profiling.trace.json")]);
 
-    let space = fs::read(&protobuf).unwrap_or_else(|error| panic!("failed to read `{}`: {error}", protobuf.display()));
-    let (lines, _, _) = profile::read(&space);
+    let (lines, _, _) = profile::read_file(&protobuf);
     assert_eq!(lines.len(), 1, "only the main thread has scopes: {lines:?}");
     nests_what_it_did(&lines[0]);
     tells_sizes_and_steps(&lines[0]);

@@ -128,7 +128,7 @@ impl Converter<'_> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn scope(&mut self, scope: &Scope<'_>, line: &mut Line, cursor: &mut Cursor<'_>, tid: Option<u64>) {
         let begin = cursor.ps(scope.begin);
         let end = cursor.ps(scope.end);

@@ -170,7 +170,7 @@ impl Line {
     }
 
     /// Begins an event; its stats follow.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn event(&mut self, metadata_id: u64, offset_ps: u64, duration_ps: u64) -> Event<'_> {
         self.count += 1;
         self.sorted &= self.last.0 < offset_ps || (self.last.0 == offset_ps && self.last.1 >= duration_ps);
