@@ -1,13 +1,19 @@
 //! Plays a part of a test in a process of its own: `actor PART FOLDER [ARGUMENT...]`.
 
 use std::error::Error;
+use std::hint::black_box;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::{env, fs, thread};
 
+use prost::Message as _;
+use prost::encoding::{DecodeContext, WireType, decode_key, decode_varint, skip_field};
 use zprof::{Platform, Profiler, ProfilerOptions};
+use zprof_proto::XLine;
+use zprof_proto::x_event::Data;
+use zprof_proto::x_stat::Value;
 
 type Outcome = Result<(), Box<dyn Error>>;
 
@@ -23,6 +29,8 @@ fn main() -> Outcome {
         ["many", folder, threads, scopes, limit] => {
             many(Path::new(folder), threads.parse()?, scopes.parse()?, limit.parse()?)
         }
+        ["check", folder, threads, scopes] => check(Path::new(folder), threads.parse()?, scopes.parse()?),
+        ["hot", folder, shape, count] => hot(Path::new(folder), shape, count.parse()?),
         _ => Err(format!("no such part: {arguments:?}").into()),
     }
 }
@@ -85,11 +93,112 @@ fn many(folder: &Path, threads: u64, scopes: u64, limit: usize) -> Outcome {
         Ok::<(), std::io::Error>(())
     })?;
     let profile = profiler.stop()?.ok_or("no session")?;
-    println!("{} {} {}", profile.scopes, profile.dropped_scopes, profile.warnings.len());
+    println!("{} {} {}", profile.scopes, profile.dropped_scopes, most_memory_kib()?);
     for (phase, took) in profile.phases {
         println!("{phase}: {took:?}");
     }
     Ok(())
+}
+
+/// The most memory that this process has had, in KiB.
+fn most_memory_kib() -> Result<u64, Box<dyn Error>> {
+    let status = fs::read_to_string("/proc/self/status")?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).ok_or("no VmHWM")?;
+    Ok(line.trim().trim_end_matches(" kB").parse()?)
+}
+
+/// Checks what `many` has written, one thread at a time: all that is there is whole and in its place.
+fn check(folder: &Path, threads: i64, scopes: i64) -> Outcome {
+    const DEPTH: i64 = 10;
+    let bytes = fs::read(folder.join("plugins/profile/profiling/profiling.xplane.pb"))?;
+    let mut total = 0;
+    let lines = host_lines(&bytes)?;
+    if i64::try_from(lines.len())? != threads {
+        return Err(format!("{} lines", lines.len()).into());
+    }
+    for line in lines {
+        let line = XLine::decode(line)?;
+        let thread: i64 = line.name.strip_prefix("worker ").ok_or("a line of another name")?.parse()?;
+        // Ends of the scopes that are open around the next one, by their depth.
+        let mut open: Vec<i64> = Vec::new();
+        let mut last = -1;
+        for event in &line.events {
+            let values: Vec<_> = event.stats.iter().map(|stat| stat.value.clone()).collect();
+            let [Some(Value::Int64Value(of)), Some(Value::Int64Value(n))] = values[..] else {
+                return Err(format!("metadata is missing: {event:?}").into());
+            };
+            let Some(Data::OffsetPs(start)) = event.data else { return Err("an event without a time".into()) };
+            let end = start + event.duration_ps;
+            // What was dropped leaves gaps; a scope whose parent was dropped stands in its grandparent.
+            open.truncate(usize::try_from(n % DEPTH)?);
+            let around = open.last().copied().unwrap_or(i64::MAX);
+            if of != thread || n <= last || end > around || (n % DEPTH == 0 && !open.is_empty()) {
+                return Err(format!("out of place after {last}: {event:?}").into());
+            }
+            open.push(end);
+            last = n;
+            total += 1;
+        }
+        if last >= scopes {
+            return Err(format!("scope {last} was never made").into());
+        }
+    }
+    println!("{total}");
+    Ok(())
+}
+
+/// The lines of the first plane of a space, not decoded.
+fn host_lines(space: &[u8]) -> Result<Vec<&[u8]>, Box<dyn Error>> {
+    const PLANES: u32 = 1;
+    const LINES: u32 = 3;
+    let plane = fields(space)?.into_iter().find(|(field, _)| *field == PLANES).ok_or("no plane")?.1;
+    Ok(fields(plane)?.into_iter().filter(|(field, _)| *field == LINES).map(|(_, line)| line).collect())
+}
+
+/// Number and body of length-delimited fields.
+type Fields<'a> = Vec<(u32, &'a [u8])>;
+
+/// The length-delimited fields of a message.
+fn fields(mut message: &[u8]) -> Result<Fields<'_>, Box<dyn Error>> {
+    let mut fields = Vec::new();
+    while !message.is_empty() {
+        let (field, kind) = decode_key(&mut message)?;
+        if kind == WireType::LengthDelimited {
+            let length = usize::try_from(decode_varint(&mut message)?)?;
+            let (body, rest) = message.split_at_checked(length).ok_or("a field is cut off")?;
+            fields.push((field, body));
+            message = rest;
+        } else {
+            skip_field(kind, field, &mut message, DecodeContext::default())?;
+        }
+    }
+    Ok(fields)
+}
+
+/// `count` scopes of a shape with a session, or with none where the shape is `off`, and nothing else that depends on
+/// `count`: the profile is not even written.
+fn hot(folder: &Path, shape: &str, count: u64) -> Outcome {
+    let mut profiler = profiler(folder, ProfilerOptions::default())?;
+    if shape != "off" {
+        profiler.start()?;
+    }
+    match shape {
+        "off" | "none" => (0..count).for_each(|_| {
+            zprof::scope!("none");
+            black_box(());
+        }),
+        "ints" => (0..count).for_each(|n| {
+            zprof::scope!("ints", a = n, b = n);
+            black_box(());
+        }),
+        "text" => (0..count).for_each(|n| {
+            let text = black_box("greedy");
+            zprof::scope!("text", text, n);
+            black_box(());
+        }),
+        _ => return Err(format!("no such shape: {shape}").into()),
+    }
+    std::process::exit(0)
 }
 
 /// Runs `body` in the child of a fork and waits for its end.

@@ -49,6 +49,13 @@ impl<'a> Words<'a> {
         Self { words, base }
     }
 
+    /// Records that a test has written down: whole ones, and of static shapes.
+    #[cfg(test)]
+    pub(crate) fn written(words: &'a [u64]) -> Self {
+        // SAFETY: as the test says.
+        unsafe { Self::new(words, 0) }
+    }
+
     /// How many words there are.
     pub(crate) fn len(&self) -> usize {
         self.words.len()

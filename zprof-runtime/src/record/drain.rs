@@ -1,5 +1,7 @@
 //! Makes whole scopes of a thread's records: finds the end of each begin, and says what became of those without one.
 
+use std::collections::BTreeSet;
+
 use super::decode::{Note, Record, Words};
 use crate::site::Site;
 use crate::value::Shape;
@@ -57,11 +59,81 @@ pub(crate) struct Scopes<'a> {
     pub(crate) early: Vec<Early>,
 }
 
+/// A scope without an end as yet.
+#[derive(Clone, Copy)]
 struct Open {
     index: usize,
     position: u64,
     /// End of the first scope around this one that ended before it, or 0.
     outlived: u64,
+    /// It has ended; it stands there only because others stand above it.
+    closed: bool,
+}
+
+/// The scopes that are open at one place of the stream, in the order of their begins. Whatever the order in which they
+/// end, a step takes the same time however many there are.
+#[derive(Default)]
+struct Nest {
+    /// The last one is never closed.
+    scopes: Vec<Open>,
+    /// How many of them are closed.
+    closed: usize,
+    /// Positions of those that have outlived nothing, ascending, and of closed ones.
+    nested: Vec<u64>,
+}
+
+impl Nest {
+    #[inline]
+    fn push(&mut self, index: usize, position: u64) {
+        self.scopes.push(Open { index, position, outlived: 0, closed: false });
+        self.nested.push(position);
+    }
+
+    /// Takes the innermost scope.
+    #[inline]
+    fn pop(&mut self) -> Option<Open> {
+        let scope = self.scopes.pop()?;
+        while self.scopes.last().is_some_and(|scope| scope.closed) {
+            self.scopes.pop();
+            self.closed -= 1;
+        }
+        while self.nested.last().is_some_and(|&position| position >= scope.position) {
+            self.nested.pop();
+        }
+        Some(scope)
+    }
+
+    fn find(&self, position: u64) -> Option<usize> {
+        // Begins stand in the order of their positions, and so do the open ones.
+        let at = self.scopes.partition_point(|scope| scope.position < position);
+        self.scopes.get(at).filter(|scope| scope.position == position && !scope.closed).map(|_| at)
+    }
+
+    /// Takes the scope that began at `position`.
+    fn take(&mut self, position: u64) -> Option<Open> {
+        let at = self.find(position)?;
+        if at + 1 == self.scopes.len() {
+            return self.pop();
+        }
+        let scope = self.scopes[at];
+        self.scopes[at].closed = true;
+        self.closed += 1;
+        if self.closed > self.scopes.len() / 2 {
+            self.scopes.retain(|scope| !scope.closed);
+            self.closed = 0;
+        }
+        Some(scope)
+    }
+
+    /// Notes that a scope around all those that began at `position` or later has ended.
+    fn outlive(&mut self, position: u64, tick: u64) {
+        while let Some(&inner) = self.nested.last().filter(|&&inner| inner >= position) {
+            self.nested.pop();
+            if let Some(at) = self.find(inner) {
+                self.scopes[at].outlived = tick;
+            }
+        }
+    }
 }
 
 impl<'a> Scopes<'a> {
@@ -71,14 +143,14 @@ impl<'a> Scopes<'a> {
         let most = chunks.iter().map(|chunk| chunk.len()).sum::<usize>() / 3 + 1;
         let (ends, fates, notes, early) = (Vec::with_capacity(most), Vec::new(), Vec::new(), Vec::new());
         let mut scopes = Self { chunks, last, late: 0, ends, fates, notes, early };
-        let mut open: Vec<Open> = Vec::new();
+        let mut open = Nest::default();
         // Loops in loops, not one flattened iterator: a record then stays in registers.
         for chunk in chunks {
             for record in chunk.records() {
                 scopes.apply(record, &mut open);
             }
         }
-        for scope in open {
+        for scope in open.scopes.into_iter().filter(|scope| !scope.closed) {
             let leaked = scope.outlived != 0;
             if leaked {
                 scopes.ends[scope.index] = scope.outlived;
@@ -91,11 +163,11 @@ impl<'a> Scopes<'a> {
     }
 
     #[inline(always)]
-    fn apply(&mut self, record: Record<'a>, open: &mut Vec<Open>) {
+    fn apply(&mut self, record: Record<'a>, open: &mut Nest) {
         match record {
             Record::Begin { tick, position, .. } => {
                 self.late += usize::from(tick > self.last);
-                open.push(Open { index: self.ends.len(), position, outlived: 0 });
+                open.push(self.ends.len(), position);
                 self.ends.push(self.last);
             }
             Record::End { tick } => {
@@ -104,13 +176,10 @@ impl<'a> Scopes<'a> {
                 }
             }
             Record::Close { tick, position } => {
-                // Begins stand in the order of their positions, and so do the open ones.
-                let at = open.partition_point(|scope| scope.position < position);
-                if open.get(at).is_some_and(|scope| scope.position == position) {
-                    let scope = open.remove(at);
+                if let Some(scope) = open.take(position) {
                     self.close(&scope, tick);
                     if tick <= self.last {
-                        outlive(&mut open[at..], tick);
+                        open.outlive(position, tick);
                     }
                 }
             }
@@ -118,12 +187,11 @@ impl<'a> Scopes<'a> {
             Record::Early { tick, .. } if tick > self.last => {}
             Record::Early { tick, site } => {
                 self.early.push(Early { end: tick, site });
-                outlive(open, tick);
+                open.outlive(0, tick);
             }
             Record::Note { position, note } => {
-                let at = open.partition_point(|scope| scope.position < position);
-                if let Some(scope) = open.get(at).filter(|scope| scope.position == position) {
-                    self.notes.push((scope.index, note));
+                if let Some(at) = open.find(position) {
+                    self.notes.push((open.scopes[at].index, note));
                 }
             }
         }
@@ -194,32 +262,40 @@ impl<'s, 'a> Odd<'s, 'a> {
     }
 }
 
-/// Notes that a scope around the open ones has ended.
-fn outlive(open: &mut [Open], tick: u64) {
-    for scope in open {
-        if scope.outlived == 0 {
-            scope.outlived = tick;
-        }
-    }
-}
-
-/// Splits intervals that may overlap over as few lanes as the order of their begins allows: in a lane, intervals nest
-/// or follow each other. `intervals` are (begin, end) by ascending begin; the result is the lane of each.
+/// Splits intervals that may overlap over few lanes: in a lane, intervals nest or follow each other. `intervals` are
+/// (begin, end) by ascending begin; the result is the lane of each.
 pub(crate) fn lanes(intervals: &[(u64, u64)]) -> Vec<usize> {
+    // Ends of what is open in each lane, the innermost last.
     let mut lanes: Vec<Vec<u64>> = Vec::new();
+    // The innermost end of each lane that has one, and the lanes that have none.
+    let mut busy: BTreeSet<(u64, usize)> = BTreeSet::new();
+    let mut empty: BTreeSet<usize> = BTreeSet::new();
     intervals
         .iter()
         .map(|&(begin, end)| {
-            let fits = |lane: &mut Vec<u64>| {
-                while lane.last().is_some_and(|&last| last <= begin) {
-                    lane.pop();
+            while let Some(&(_, lane)) = busy.first().filter(|(innermost, _)| *innermost <= begin) {
+                busy.pop_first();
+                while lanes[lane].last().is_some_and(|&last| last <= begin) {
+                    lanes[lane].pop();
                 }
-                lane.last().is_none_or(|&last| end <= last)
+                match lanes[lane].last() {
+                    Some(&last) => busy.insert((last, lane)),
+                    None => empty.insert(lane),
+                };
+            }
+            // Inside the interval that ends soonest after it, else alone, else in a new lane.
+            let around = busy.range((end, 0)..).next().copied();
+            let lane = match around.map(|(_, lane)| lane).or_else(|| empty.pop_first()) {
+                Some(lane) => lane,
+                None => {
+                    lanes.push(Vec::new());
+                    lanes.len() - 1
+                }
             };
-            let lane = lanes.iter_mut().position(fits).unwrap_or_else(|| {
-                lanes.push(Vec::new());
-                lanes.len() - 1
-            });
+            if let Some(around) = around {
+                busy.remove(&around);
+            }
+            busy.insert((end, lane));
             lanes[lane].push(end);
             lane
         })
@@ -229,6 +305,65 @@ pub(crate) fn lanes(intervals: &[(u64, u64)]) -> Vec<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::ring::{BEGIN, CLOSE, EARLY, END, OTHER, head};
+    use crate::site::{Level, NO_FILTER};
+
+    fn site() -> &'static Site {
+        static SITE: Site = Site {
+            name: "s",
+            label: "s",
+            keys: &[],
+            level: Level::Critical,
+            filter: NO_FILTER,
+            module_path: "m",
+            file: "f",
+            line: 1,
+        };
+        &SITE
+    }
+
+    static SHAPE: Shape = Shape { site, kinds: &[], plain: true };
+
+    fn begin(tick: u64) -> [u64; 2] {
+        [head(tick, BEGIN), std::ptr::from_ref(&SHAPE).expose_provenance() as u64]
+    }
+
+    fn close(tick: u64, position: u64) -> [u64; 3] {
+        [head(tick, CLOSE), 0, position]
+    }
+
+    /// Begin, end and fate of each scope in a session that stopped at tick 100, and the ends of the early ones.
+    fn resolved(words: &[u64]) -> (Vec<(u64, u64, Fate)>, Vec<u64>) {
+        let chunks = [Words::written(words)];
+        let scopes = Scopes::resolve(&chunks, 100);
+        let mut found = Vec::new();
+        scopes.for_each(|scope| found.push((scope.begin, scope.end, scope.fate)));
+        assert_eq!(found.len(), scopes.len());
+        (found, scopes.early.iter().map(|early| early.end).collect())
+    }
+
+    const USUAL: Fate = Fate { unfinished: false, leaked: false, overlaps: false };
+    const UNFINISHED: Fate = Fate { unfinished: true, ..USUAL };
+
+    #[test]
+    fn what_a_thread_wrote_after_the_stop_is_no_part_of_the_session() {
+        let words = [&begin(10)[..], &begin(20), &[head(30, END)], &[head(140, END)], &begin(150), &[head(160, END)]];
+        assert_eq!(resolved(&words.concat()).0, [(10, 100, UNFINISHED), (20, 30, USUAL)]);
+        let early = |tick: u64| [head(tick, OTHER), EARLY, (site as *const ()).expose_provenance() as u64];
+        let words = [&begin(10)[..], &early(50), &early(150), &[head(160, END)]];
+        let crossing = Fate { overlaps: true, ..UNFINISHED };
+        assert_eq!(resolved(&words.concat()), (vec![(10, 100, crossing)], vec![50]));
+    }
+
+    #[test]
+    fn scopes_that_both_end_after_the_stop_do_not_cross() {
+        let words = [&begin(10)[..], &begin(20), &close(140, 0), &close(150, 16)];
+        assert_eq!(resolved(&words.concat()).0, [(10, 100, UNFINISHED), (20, 100, UNFINISHED)]);
+        let words = [&begin(10)[..], &begin(20), &close(40, 0), &close(50, 16)];
+        assert_eq!(resolved(&words.concat()).0, [(10, 40, USUAL), (20, 50, Fate { overlaps: true, ..USUAL })]);
+        let words = [&begin(10)[..], &begin(20), &close(40, 0)];
+        assert_eq!(resolved(&words.concat()).0, [(10, 40, USUAL), (20, 40, Fate { leaked: true, ..USUAL })]);
+    }
 
     #[test]
     fn lanes_hold_what_nests() {

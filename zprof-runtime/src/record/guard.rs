@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 
 use super::registry::Word;
 use super::ring::{Mark, NOWHERE, NOWHERE_FROM};
-use super::thread::{LOCAL, SHARED};
+use super::thread::{SHARED, with_local};
 use crate::ENABLED;
 use crate::site::{Callsite, Level, NO_FILTER, Site};
 use crate::value::{Args, RawArgs, ShapeOf, Value};
@@ -39,11 +39,11 @@ pub fn word() -> Word {
 #[inline(always)]
 #[must_use]
 pub fn hears<S: Callsite>(word: Word) -> bool {
-    ENABLED && !word.is_off() && is_heard(word, S::LEVEL, S::FILTER)
+    ENABLED && !word.is_off() && (word.is_usual() || is_heard(word, S::LEVEL, S::FILTER))
 }
 
 /// Whether the session takes scopes of this level and filter.
-#[inline(always)]
+#[cold]
 pub(crate) fn is_heard(word: Word, level: Level, filter: u64) -> bool {
     word.level() >= level as u64 && (word.0 & Word::FILTERED == 0 || SHARED.passes(filter & NO_FILTER))
 }
@@ -64,7 +64,7 @@ pub fn open_at<S: Callsite, R: RawArgs>(_: S, word: Word, raws: R) -> Guard {
 #[inline(always)]
 fn begin<S: Callsite, R: RawArgs>(word: Word, raws: R) -> Guard {
     let shape = ShapeOf::<S, R>::SHAPE;
-    match LOCAL.with(|local| local.begin(word, shape, raws)) {
+    match with_local(|local| local.begin(word, shape, raws)) {
         Some(mark) => Guard::new(mark, S::site),
         None => Guard::silent(word, S::site),
     }
@@ -95,7 +95,7 @@ impl Guard {
     fn record<V: Value + ?Sized>(&self, key: &'static str, value: &V) {
         let word = word();
         if ENABLED && !word.is_off() && self.mark.position < NOWHERE_FROM {
-            LOCAL.with(|local| local.note(word, self.mark, key, value.raw()));
+            with_local(|local| local.note(word, self.mark, key, value.raw()));
         }
     }
 }
@@ -110,14 +110,7 @@ impl Drop for Guard {
         if word.is_off() || (self.mark.position == SILENT && self.mark.tick == u64::from(word.epoch())) {
             return;
         }
-        LOCAL.with(|local| {
-            let writer = &local.writer;
-            if writer.top() == self.mark.position && writer.epoch() == word.epoch() {
-                writer.end_top(self.mark, word.now());
-            } else {
-                local.end_elsewhere(word, self.mark, self.site);
-            }
-        });
+        with_local(|local| local.end(word, self.mark, self.site));
     }
 }
 

@@ -8,7 +8,7 @@ use std::thread::{self, JoinHandle, Thread};
 use std::time::{Duration, Instant};
 
 use super::primitive::Mutex;
-use super::thread::SHARED;
+use super::thread::{LOCAL, Local, SHARED};
 use crate::clock::{Anchor, Source};
 
 /// The helper to wake, while there is one.
@@ -70,6 +70,7 @@ pub(crate) fn hold() -> Held {
 }
 
 fn run(source: Source, stop: &AtomicBool) -> Vec<Anchor> {
+    LOCAL.with(Local::keep_out);
     let mut anchors = Vec::new();
     let mut next = Instant::now() + ANCHOR_EVERY;
     while !stop.load(Ordering::Relaxed) {

@@ -86,9 +86,39 @@ impl Pool {
         }
         if needed > LARGE {
             // Twice what is needed, so that deep nesting doubles its chunks in place of asking at every scope.
-            return self.allocate(needed.saturating_mul(2)).or_else(|| self.allocate(needed));
+            if let Some(chunk) = self.allocate(needed.saturating_mul(2)) {
+                return Some(chunk);
+            }
+        }
+        if needed > SMALL {
+            // Memory may be left that is free in pieces too small.
+            self.make_way(ChunkBox::bytes(needed));
+            return self.allocate(needed);
         }
         None
+    }
+
+    /// Frees free chunks until `bytes` fit below the limit, where that is enough.
+    fn make_way(&self, bytes: usize) {
+        let limit = self.limit.load(Ordering::Relaxed);
+        let mut extra = Vec::new();
+        {
+            let mut free = self.free.lock();
+            let over = self.allocated.load(Ordering::Relaxed).saturating_add(bytes).saturating_sub(limit);
+            let (small, large) = (ChunkBox::bytes(SMALL), ChunkBox::bytes(LARGE));
+            if over > free.small.len() * small + free.large.len() * large {
+                return;
+            }
+            let mut freed = 0;
+            while freed < over {
+                let Some(chunk) = free.large.pop().or_else(|| free.small.pop()) else { break };
+                freed += ChunkBox::bytes(chunk.capacity());
+                extra.push(chunk);
+            }
+        }
+        for chunk in extra {
+            self.free(chunk);
+        }
     }
 
     fn allocate(&self, capacity: usize) -> Option<ChunkBox> {
@@ -170,8 +200,12 @@ impl Pool {
         self.free.lock()
     }
 
-    /// Whether the helper should refill.
+    /// Whether the helper should refill, and can.
     pub(crate) fn is_low(&self) -> bool {
+        let allocated = self.allocated.load(Ordering::Relaxed);
+        if allocated.saturating_add(ChunkBox::bytes(LARGE)) > self.limit.load(Ordering::Relaxed) {
+            return false;
+        }
         let free = self.free.lock();
         free.large.len() < READY_LARGE / 2 || free.small.len() < READY_SMALL / 2
     }
@@ -201,6 +235,31 @@ mod tests {
         let sizes: Vec<_> = (0..6).map(|filled| pool.take(1, filled).expect("no limit").capacity()).collect();
         assert_eq!(sizes, [SMALL, SMALL, SMALL, SMALL, LARGE, LARGE]);
         assert_eq!(pool.take(LARGE + 1, 0).expect("no limit").capacity(), 2 * (LARGE + 1));
+    }
+
+    #[test]
+    fn what_is_free_in_small_pieces_makes_way_for_a_large_one() {
+        let pool = Pool::new();
+        pool.set_limit(8 * ChunkBox::bytes(LARGE));
+        pool.prefault(8 * ChunkBox::bytes(LARGE));
+        let used = pool.take(1, 9).expect("one is free");
+        let whole = pool.take(6 * LARGE, 9).expect("the free ones make way");
+        assert_eq!(whole.capacity(), 6 * LARGE);
+        let left = pool.allocated();
+        assert!(pool.take(2 * LARGE, 9).is_none(), "what is used does not");
+        assert_eq!(pool.allocated(), left, "nothing was freed in vain");
+        pool.give_back(used);
+        pool.give_back(whole);
+    }
+
+    #[test]
+    fn the_helper_has_nothing_to_do_at_the_limit() {
+        let pool = Pool::new();
+        pool.set_limit(4 * ChunkBox::bytes(LARGE));
+        assert!(pool.is_low());
+        let taken: Vec<_> = (0..4).map(|_| pool.take(LARGE, 9).expect("fits")).collect();
+        assert!(!pool.is_low(), "it would be woken at each scope that is dropped");
+        drop(taken);
     }
 
     #[test]

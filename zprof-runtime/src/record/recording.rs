@@ -52,7 +52,7 @@ impl Recording {
         let helper = Helper::start(source)?;
         let clock = if source == Source::Counter { Word::COUNTER } else { 0 };
         let start = Anchor::take(source);
-        let flags = if settings.level == 0 { 0 } else { u64::from(settings.level) | clock };
+        let flags = if settings.level == 0 { 0 } else { u64::from(settings.level).min(Word::ALL_LEVELS) | clock };
         let word = SHARED.open_session(flags, settings.filter);
         Ok(Self { source, word, start, helper: Some(helper) })
     }

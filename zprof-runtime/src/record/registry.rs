@@ -1,6 +1,6 @@
 //! What all threads share: the state word, the log of each thread, and the pool of chunks.
 
-use super::pool::Pool;
+use super::pool::{LARGE, Pool};
 use super::primitive::{Arc, AtomicU64, Mutex, Ordering};
 use super::ring::{ChunkBox, Room, Writer};
 
@@ -12,6 +12,17 @@ pub struct Word(pub(crate) u64);
 impl Word {
     pub(crate) const COUNTER: u64 = 1 << 8;
     pub(crate) const FILTERED: u64 = 1 << 9;
+
+    /// Low half of the word of a usual session: all levels, no filter, ticks from the counter. Its scopes take the
+    /// short way, where that one number is all they test.
+    const USUAL: u64 = Self::COUNTER | Self::ALL_LEVELS;
+    pub(crate) const ALL_LEVELS: u64 = 3;
+
+    /// Whether the session takes every scope, with ticks from the counter.
+    #[inline(always)]
+    pub(crate) fn is_usual(self) -> bool {
+        self.0 & 0xffff_ffff == Self::USUAL
+    }
 
     /// Nobody listens.
     #[inline(always)]
@@ -139,7 +150,7 @@ impl Log {
     pub(crate) fn make_room(&self, pool: &Pool, writer: &Writer, word: Word, words: usize) -> Option<Room> {
         if writer.epoch() != word.epoch() {
             let mut chain = self.chain.lock();
-            writer.roll(word.epoch());
+            writer.roll(word);
             chain.epoch = word.epoch();
             self.lost.store(0, Ordering::Relaxed);
             self.lost_notes.store(0, Ordering::Relaxed);
@@ -152,7 +163,12 @@ impl Log {
             return Some(room);
         }
         let filled = self.chain.lock().chunks.len();
-        let chunk = pool.take(writer.needed(words), filled)?;
+        let mut needed = writer.needed(words);
+        if writer.needed(0) > LARGE / 2 {
+            // So deep that a usual chunk would be kept for ends alone: the next scope would ask for another.
+            needed = needed.max(LARGE + 1);
+        }
+        let chunk = pool.take(needed, filled)?;
         let mut chain = self.chain.lock();
         // SAFETY: the chunk goes into this thread's chain at once, and leaves it only when the writer has rolled to
         // another session, above, or has ended; it has the slots that `needed` asked for.
@@ -261,6 +277,12 @@ impl Shared {
     #[inline(always)]
     pub(crate) fn word(&self) -> Word {
         Word(self.state.load(Ordering::Relaxed))
+    }
+
+    /// Whether `word` is of the present session, or of the last one where there is none.
+    pub(crate) fn is_current(&self, word: Word) -> bool {
+        // Acquire pairs with the Release in `open_session`: whoever drained the session before is done with it.
+        Word(self.state.load(Ordering::Acquire)).epoch() == word.epoch()
     }
 
     /// Whether the session's filter lets a site with these bits through.

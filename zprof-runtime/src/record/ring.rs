@@ -20,6 +20,7 @@ use std::cell::Cell;
 use std::ptr::NonNull;
 
 use super::primitive::{AtomicPtr, Ordering, RawSlot, publication};
+use super::registry::Word;
 use crate::value::{Kind, Raw, RawArgs, Shape};
 
 /// Tag of a begin record.
@@ -34,6 +35,8 @@ pub(crate) const OTHER: u64 = 3;
 pub(crate) const EARLY: u64 = 0;
 /// Words of the longest end; this much is kept free for every open scope.
 pub(crate) const END_WORDS: usize = 3;
+/// The same in bytes.
+const END_BYTES: usize = END_WORDS * size_of::<Slot>();
 /// Words of a note before its value.
 pub(crate) const NOTE_WORDS: usize = 5;
 
@@ -211,13 +214,17 @@ impl Drop for ChunkBox {
 
 /// The writing end of a thread's stream. Lives in the thread; every field is the thread's own.
 ///
-/// Invariant: `next..end` are slots of the current chunk that nobody reads, and there are at least
-/// `END_WORDS * open` of them. Every end therefore has room, whatever the memory limit says.
+/// Invariant: `next..end` are slots of the current chunk that nobody reads, and there are at least `END_WORDS` of them
+/// for every open scope. Every end therefore has room, whatever the memory limit says. How many scopes are open is kept
+/// as the distance from `limit` to `end`: see [`Writer::open`].
 pub(crate) struct Writer {
     /// Next slot to write; null before the first chunk.
     next: Cell<*const Slot>,
-    /// Just past the last slot of the chunk.
-    end: Cell<*const Slot>,
+    /// Address just past the last slot of the chunk, or 0.
+    end: Cell<usize>,
+    /// Address at which the next record must end: `end`, less `END_WORDS` for every open scope and for one more. It
+    /// wraps, since without a chunk it is less than nothing.
+    limit: Cell<usize>,
     /// The current chunk; null before the first.
     chunk: Cell<*const Chunk>,
     /// What to add to the address of a slot of the current chunk to get its position, wrapping.
@@ -226,10 +233,10 @@ pub(crate) struct Writer {
     floor: Cell<u64>,
     /// Position of the innermost open scope of this chunk, or [`NOWHERE`].
     top: Cell<u64>,
-    /// Accepted begins without an end, leaked guards included.
-    open: Cell<usize>,
     /// Session that the current chunk belongs to.
     epoch: Cell<u32>,
+    /// The whole state word of that session if it is a usual one, else 0.
+    usual: Cell<u64>,
 }
 
 /// A place for one record, with room for it and for the ends of all open scopes.
@@ -251,13 +258,14 @@ impl Writer {
     pub(crate) const fn new() -> Self {
         Self {
             next: Cell::new(std::ptr::null()),
-            end: Cell::new(std::ptr::null()),
+            end: Cell::new(0),
+            limit: Cell::new(0_usize.wrapping_sub(END_BYTES)),
             chunk: Cell::new(std::ptr::null()),
             bias: Cell::new(0),
             floor: Cell::new(0),
             top: Cell::new(NOWHERE),
-            open: Cell::new(0),
             epoch: Cell::new(0),
+            usual: Cell::new(0),
         }
     }
 
@@ -267,6 +275,17 @@ impl Writer {
         self.epoch.get()
     }
 
+    /// The state word of the session, if that is a usual one.
+    #[inline(always)]
+    pub(crate) fn usual(&self) -> u64 {
+        self.usual.get()
+    }
+
+    /// Accepted begins without an end, leaked guards included.
+    fn open(&self) -> usize {
+        self.end.get().wrapping_sub(self.limit.get()) / END_BYTES - 1
+    }
+
     /// Position of the innermost open scope of the current chunk.
     #[inline(always)]
     pub(crate) fn top(&self) -> u64 {
@@ -274,16 +293,17 @@ impl Writer {
     }
 
     /// Words that a chunk must have for a record of `words` and the ends that may follow it.
-    #[inline(always)]
     pub(crate) fn needed(&self, words: usize) -> usize {
-        words + END_WORDS * (self.open.get() + 1)
+        words + END_WORDS * (self.open() + 1)
     }
 
     /// A place for `words` in the current chunk.
     #[inline(always)]
+    #[allow(clippy::cast_possible_wrap)] // addresses and sizes are below isize::MAX; a limit before `next` is negative
     pub(crate) fn room(&self, words: usize) -> Option<Room> {
-        let left = (self.end.get().addr() - self.next.get().addr()) / size_of::<Slot>();
-        if left >= self.needed(words) { Some(Room(self.next.get())) } else { None }
+        let next = self.next.get();
+        let left = self.limit.get().wrapping_sub(next.addr()) as isize;
+        if left >= (words * size_of::<Slot>()) as isize { Some(Room(next)) } else { None }
     }
 
     /// Goes on in `chunk`. Scopes that are open keep their marks, and will end by position.
@@ -300,8 +320,8 @@ impl Writer {
         chunk.chunk().committed.store(first.cast_mut(), Ordering::Relaxed);
         self.bias.set(position.wrapping_sub(first.addr() as u64));
         self.next.set(first);
-        // SAFETY: a chunk has `capacity` slots from its first on.
-        self.end.set(unsafe { first.add(chunk.capacity()) });
+        let open = self.open();
+        self.set_end(first.addr() + chunk.capacity() * size_of::<Slot>(), open);
         self.chunk.set(chunk.0.as_ptr());
         self.top.set(NOWHERE);
     }
@@ -310,18 +330,25 @@ impl Writer {
     pub(crate) fn leave(&self) {
         // With a null `next`, the bias alone is the position.
         self.bias.set(self.position());
+        let open = self.open();
         self.next.set(std::ptr::null());
-        self.end.set(std::ptr::null());
+        self.set_end(0, open);
         self.chunk.set(std::ptr::null());
         self.top.set(NOWHERE);
     }
 
-    /// Begins session `epoch` with nothing open.
-    pub(crate) fn roll(&self, epoch: u32) {
+    fn set_end(&self, end: usize, open: usize) {
+        self.end.set(end);
+        self.limit.set(end.wrapping_sub(END_BYTES * (open + 1)));
+    }
+
+    /// Begins session `word` with nothing open.
+    pub(crate) fn roll(&self, word: Word) {
         self.leave();
-        self.open.set(0);
+        self.set_end(0, 0);
         self.floor.set(self.position());
-        self.epoch.set(epoch);
+        self.epoch.set(word.epoch());
+        self.usual.set(if word.is_usual() { word.0 } else { 0 });
     }
 
     /// Whether a mark was made in the present session.
@@ -373,7 +400,7 @@ impl Writer {
         // SAFETY: as above.
         unsafe { Slot::write(at, head(tick, BEGIN)) };
         self.publish(after);
-        self.open.set(self.open.get() + 1);
+        self.limit.set(self.limit.get().wrapping_sub(END_BYTES));
         Mark { position, outer: self.top.replace(position), tick }
     }
 
@@ -387,7 +414,7 @@ impl Writer {
         // SAFETY: as above.
         self.publish(unsafe { at.add(1) });
         self.top.set(mark.outer);
-        self.open.set(self.open.get() - 1);
+        self.limit.set(self.limit.get().wrapping_add(END_BYTES));
     }
 
     /// Writes the end of a scope of this session that is not innermost or began in an earlier chunk.
@@ -398,7 +425,7 @@ impl Writer {
     pub(crate) unsafe fn end_by_position(&self, mark: Mark, tick: u64) {
         // SAFETY: the scope is open, so `END_WORDS` slots are free for its end; see the type's invariant.
         unsafe { self.three(head(tick, CLOSE), mark.tick, mark.position) };
-        self.open.set(self.open.get() - 1);
+        self.limit.set(self.limit.get().wrapping_add(END_BYTES));
     }
 
     /// Writes the end of a scope that was open before the session.

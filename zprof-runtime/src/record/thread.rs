@@ -28,12 +28,26 @@ enum Stage {
     Live(*const Log),
     /// Thread-local storage is being torn down.
     Gone,
+    /// The recorder's own thread.
+    Ours,
 }
 
 thread_local! {
     pub(crate) static LOCAL: Local =
         const { Local { writer: Writer::new(), stage: Cell::new(Stage::New), busy: Cell::new(false) } };
     static EXIT: Exit = const { Exit };
+}
+
+/// Calls `f` with the calling thread's part.
+///
+/// Only the address goes through [`LocalKey::with`](std::thread::LocalKey::with), which is inlined only when what it is
+/// given is small.
+#[inline(always)]
+pub(crate) fn with_local<R>(f: impl FnOnce(&Local) -> R) -> R {
+    let local: *const Local = LOCAL.with(std::ptr::from_ref);
+    // SAFETY: a thread-local without a destructor lives as long as its thread, and the reference does not leave this
+    // call.
+    f(unsafe { &*local })
 }
 
 /// Runs when the thread ends.
@@ -74,6 +88,19 @@ impl Local {
     /// Opens a scope: its begin's mark, or `None` where it is dropped and counted.
     #[inline(always)]
     pub(crate) fn begin<R: RawArgs>(&self, word: Word, shape: &'static Shape, raws: R) -> Option<Mark> {
+        if self.writer.usual() == word.0 {
+            if let Some(room) = self.writer.room(2 + raws.words()) {
+                // SAFETY: the room is this writer's, for these words, and nothing was written since.
+                return Some(unsafe { self.writer.begin(room, shape, raws, || Source::Counter.now()) });
+            }
+        }
+        self.begin_slowly(word, shape, raws)
+    }
+
+    /// The same for sessions that are not the usual one, new sessions, and full chunks.
+    #[cold]
+    #[inline(never)]
+    fn begin_slowly<R: RawArgs>(&self, word: Word, shape: &'static Shape, raws: R) -> Option<Mark> {
         let words = 2 + raws.words();
         let mut room = None;
         if self.writer.epoch() == word.epoch() {
@@ -86,18 +113,43 @@ impl Local {
         room.map(|room| unsafe { self.writer.begin(room, shape, raws, || word.now()) })
     }
 
+    /// Ends a scope.
+    #[inline(always)]
+    pub(crate) fn end(&self, word: Word, mark: Mark, site: fn() -> &'static Site) {
+        if self.writer.top() == mark.position && self.writer.usual() == word.0 {
+            self.writer.end_top(mark, Source::Counter.now());
+        } else {
+            self.end_slowly(word, mark, site);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn end_slowly(&self, word: Word, mark: Mark, site: fn() -> &'static Site) {
+        if self.writer.top() == mark.position && self.writer.epoch() == word.epoch() {
+            self.writer.end_top(mark, word.now());
+        } else {
+            self.end_elsewhere(word, mark, site);
+        }
+    }
+
     /// Room for a scope's begin when the fast path found none.
     #[cold]
     #[inline(never)]
     fn room_for_begin(&self, word: Word, words: usize) -> Option<Room> {
         let room = self.make_room(word, words);
-        if room.is_none() {
+        if room.is_none() && SHARED.is_current(word) {
             self.with_log(Log::count_lost);
         }
         room
     }
 
     fn make_room(&self, word: Word, words: usize) -> Option<Room> {
+        // Between the load of the word and this, the scope's values were evaluated. Sessions may have come and gone
+        // meanwhile, and this thread may have recorded for them; it never goes back to an older one.
+        if self.writer.epoch() != word.epoch() && !SHARED.is_current(word) {
+            return None;
+        }
         if self.busy.replace(true) {
             return None;
         }
@@ -117,15 +169,23 @@ impl Local {
             // SAFETY: the pointer comes from `Arc::into_raw`, and the count it stands for is given up in `finish`
             // only, which ends the stage first.
             Stage::Live(log) => Some(unsafe { &*log }),
-            Stage::New | Stage::Gone => None,
+            Stage::New | Stage::Gone | Stage::Ours => None,
         }
     }
 
     fn with_log(&self, count: impl FnOnce(&Log)) {
-        match self.log() {
-            Some(log) => count(log),
-            None => SHARED.count_orphan(),
+        match (self.log(), self.stage.get()) {
+            (Some(log), _) => count(log),
+            (None, Stage::Ours) => {}
+            (None, _) => SHARED.count_orphan(),
         }
+    }
+
+    /// Makes the calling thread one of the recorder's own. Its scopes are those of the program's allocator, which runs
+    /// under the recorder's locks there: they are none of the program's work, and taking a lock again would not end.
+    pub(crate) fn keep_out(&self) {
+        self.stage.set(Stage::Ours);
+        self.busy.set(true);
     }
 
     fn register(&self) {
@@ -154,9 +214,7 @@ impl Local {
 
     /// Ends a scope that is not the innermost one of the current chunk: it began in another chunk, out of order, or
     /// before the session.
-    #[cold]
-    #[inline(never)]
-    pub(crate) fn end_elsewhere(&self, word: Word, mark: Mark, site: fn() -> &'static Site) {
+    fn end_elsewhere(&self, word: Word, mark: Mark, site: fn() -> &'static Site) {
         let tick = word.now();
         if self.writer.epoch() == word.epoch() && self.writer.is_ours(mark) {
             if !matches!(self.stage.get(), Stage::Gone) {

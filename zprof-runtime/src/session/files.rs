@@ -1,6 +1,6 @@
 //! The files of a run: where they are, what must go before new ones come, and how they appear whole or not at all.
 
-use std::fs::{self, File};
+use std::fs::{self, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -39,17 +39,25 @@ impl RunFiles {
             session = make_unique(&runs, &session)?;
         }
         let folder = runs.join(&session);
-        make_folder(&folder)?;
         let folder = std::path::absolute(&folder).unwrap_or(folder);
         let files = Self { folder, session, host };
+        files.make_folder()?;
         let probe = files.folder.join(format!(".zprof-{}-probe.tmp", std::process::id()));
-        File::create(&probe).and_then(|_| fs::remove_file(&probe)).map_err(|error| {
-            Error::io(
+        // What others have put there under this name is neither written to nor taken for ours.
+        let written =
+            OpenOptions::new().write(true).create_new(true).open(&probe).and_then(|_| fs::remove_file(&probe));
+        match written {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(Error::io(
                 format!("cannot write to the profile folder `{}`; check `repository_path`", files.folder.display()),
                 error,
-            )
-        })?;
-        Ok(files)
+            )),
+            _ => Ok(files),
+        }
+    }
+
+    /// Makes the folder, at the start and again where somebody has removed it during the session.
+    pub(crate) fn make_folder(&self) -> Result<()> {
+        fs::create_dir_all(&self.folder).map_err(|error| cannot_make(&self.folder, error))
     }
 
     /// Where the XSpace goes.
@@ -76,7 +84,7 @@ impl RunFiles {
     /// that was killed has left of files that it was writing.
     pub(crate) fn remove_derived(&self) -> Result<()> {
         // Someone may have tidied up during the session.
-        make_folder(&self.folder)?;
+        self.make_folder()?;
         let failed = |path: &Path, error| Error::io(format!("failed to remove the old `{}`", path.display()), error);
         let entries = fs::read_dir(&self.folder).map_err(|error| failed(&self.folder, error))?;
         for entry in entries {
@@ -105,17 +113,13 @@ impl RunFiles {
     }
 }
 
-fn make_folder(folder: &Path) -> Result<()> {
-    fs::create_dir_all(folder).map_err(|error| cannot_make(folder, error))
-}
-
 fn cannot_make(folder: &Path, error: io::Error) -> Error {
     Error::io(format!("failed to create the profile folder `{}`; check `repository_path`", folder.display()), error)
 }
 
 /// Makes a folder that was not there and returns its name: `name`, or `name_2` and so on.
 fn make_unique(runs: &Path, name: &str) -> Result<String> {
-    make_folder(runs)?;
+    fs::create_dir_all(runs).map_err(|error| cannot_make(runs, error))?;
     let mut unique = name.to_owned();
     for next in 2.. {
         let folder = runs.join(&unique);

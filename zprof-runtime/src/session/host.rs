@@ -128,7 +128,7 @@ impl Converter<'_> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn scope(&mut self, scope: &Scope<'_>, line: &mut Line, cursor: &mut Cursor<'_>, tid: Option<u64>) {
         let begin = cursor.ps(scope.begin);
         let end = cursor.ps(scope.end);
@@ -174,20 +174,24 @@ impl Converter<'_> {
     /// Lines for the scopes that cross others on the thread's own line.
     fn overlap_lines(&mut self, scopes: &Scopes<'_>, intervals: &[(u64, u64)], name: &str, tid: u64) {
         let lanes = lanes(intervals);
+        let mut lines: Vec<Line> = (0..=lanes.iter().copied().max().unwrap_or(0))
+            .map(|lane| {
+                let number = if lane == 0 { String::new() } else { format!(" {}", lane + 1) };
+                Line::new(self.own_id(), format!("{name} (overlap{number})"), 0)
+            })
+            .collect();
         let mut cursor = self.recorded.timeline.cursor();
-        for lane in 0..=lanes.iter().copied().max().unwrap_or(0) {
-            let name = if lane == 0 { format!("{name} (overlap)") } else { format!("{name} (overlap {})", lane + 1) };
-            let mut line = Line::new(self.own_id(), name, 0);
-            let mut mine = lanes.iter();
-            scopes.for_each(|scope| {
-                if scope.fate.overlaps && mine.next() == Some(&lane) {
-                    let site = (scope.shape.site)();
-                    if !self.overlapping.iter().any(|known| std::ptr::eq(*known, site)) {
-                        self.overlapping.push(site);
-                    }
-                    self.scope(&scope, &mut line, &mut cursor, Some(tid));
-                }
-            });
+        let mut lanes = lanes.into_iter();
+        scopes.for_each(|scope| {
+            let lane = if scope.fate.overlaps { lanes.next() } else { None };
+            let Some(line) = lane.and_then(|lane| lines.get_mut(lane)) else { return };
+            let site = (scope.shape.site)();
+            if !self.overlapping.iter().any(|known| std::ptr::eq(*known, site)) {
+                self.overlapping.push(site);
+            }
+            self.scope(&scope, line, &mut cursor, Some(tid));
+        });
+        for line in lines {
             self.plane.push(line);
         }
     }

@@ -5,6 +5,7 @@ mod host;
 mod options;
 mod platform;
 
+use std::io::{self, Write};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -230,6 +231,7 @@ fn convert(recording: Recording, files: RunFiles, options: &ProfilerOptions) -> 
 
     let mut pieces = host.plane.into_pieces();
     pieces.extend(environment.into_pieces());
+    warnings.extend(too_long(pieces.iter().map(Vec::len).sum()));
     let mut tail = Vec::new();
     for warning in &warnings {
         put_text(&mut tail, WARNINGS, warning);
@@ -283,9 +285,21 @@ fn warnings(losses: &[Loss], orphans: u64, steps_ns: &[i64], limit: usize) -> Ve
     warnings
 }
 
+/// What to say of an XSpace of that many bytes.
+fn too_long(bytes: usize) -> Option<String> {
+    const MOST: usize = (1 << 31) - 1;
+    (bytes > MOST).then(|| {
+        format!(
+            "the profile takes {bytes} bytes; readers built on protobuf, XProf among them, take {MOST} at most; record a \
+             shorter time or fewer scopes"
+        )
+    })
+}
+
 impl Unwritten {
     fn write(&mut self) -> Result<()> {
         let started = Instant::now();
+        self.files.make_folder()?;
         self.files.remove_derived()?;
         self.files.write_protobuf(&self.pieces)?;
         let written = Instant::now();
@@ -311,7 +325,8 @@ impl Unwritten {
 /// Says a warning to the log, or to standard error where the program has no logger.
 fn warn(message: &str) {
     if log::max_level() == log::LevelFilter::Off {
-        eprintln!("zprof: warning: {message}");
+        // A warning that cannot be told must not end the program, as `eprintln` would.
+        let _ = writeln!(io::stderr(), "zprof: warning: {message}");
     } else {
         log::warn!("{message}");
     }

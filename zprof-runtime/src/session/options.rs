@@ -59,7 +59,8 @@ pub struct ProfilerOptions {
 pub enum SessionId {
     /// This name; a second run of the same name replaces the first.
     Named(String),
-    /// A name of the session's UTC start time and the process id, such as `2026_11_29_16_22_52_4711`.
+    /// A name of the session's UTC start time and the process id, such as `2026_11_29_16_22_52_4711`, and `_2` and so on
+    /// behind it where a run of that name is there already.
     Unique,
 }
 

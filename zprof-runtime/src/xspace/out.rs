@@ -116,8 +116,8 @@ impl Out {
     #[inline(never)]
     fn grow(&mut self, more: usize) {
         // In steps that are small beside the whole, so that clearing them costs little, and large beside an event.
-        const STEP: usize = 64 << 10;
-        self.bytes.resize(self.len + more + STEP, 0);
+        let step = self.len.clamp(512, 64 << 10);
+        self.bytes.resize(self.len + more + step, 0);
     }
 
     /// Writes what `fill` puts into a window of fixed size: its length is checked once, not for each byte.

@@ -210,7 +210,7 @@ impl Line {
     }
 
     /// Begins an event; its stats follow.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn event(&mut self, metadata_id: u64, offset_ps: u64, duration_ps: u64) -> Event<'_> {
         self.note_times((offset_ps, duration_ps));
         let out = &mut self.events;
