@@ -4,6 +4,7 @@ mod global_edges;
 mod global_threads;
 mod global_values;
 mod json;
+mod pjrt;
 mod post_process;
 mod shapes;
 mod tidy;

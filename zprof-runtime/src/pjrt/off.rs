@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::error::{Error, ErrorKind, Result};
 
-const WHY: &str = "zprof is built without its feature `pjrt`; build with feature `pjrt` to use PJRT plugins";
+const WHY: &str = "zprof is built without its feature `pjrt`; build with it to use PJRT plugins";
 
 /// A plugin, of which there is none in this build.
 #[derive(Clone, Debug)]
