@@ -248,21 +248,6 @@ fn spaces_are_what_the_plugin_meant() {
     }
 }
 
-#[test]
-fn a_large_space_is_not_copied_to_be_looked_at() {
-    let fake = Fake::new("megabytes=64");
-    let plugin = load(&fake);
-    let mut session = PluginSession::create(&plugin, &[]).expect("a session");
-    session.start().expect("it starts");
-    session.stop().expect("it stops");
-    let (size, events) =
-        session.collect_with(|bytes| (bytes.len(), space(bytes).planes[0].lines[0].events.len())).expect("it collects");
-    assert!(((64 << 20)..(65 << 20)).contains(&size), "{size}");
-    assert_eq!(events, (64 << 20) / 64);
-    drop(session);
-    assert_eq!(fake.counts(), ONE_SESSION);
-}
-
 /// Whether the fake has ended what it had begun, and the plugin takes a session again.
 fn recovers(fake: &Fake, plugin: &Plugin, expected: Counts) {
     fake.release();

@@ -11,6 +11,7 @@ use zprof_runtime::__test::{Plugin, PluginSession, capture, plugin, space_bytes}
 use zprof_tests::fake::{Counts, Fake, library};
 
 mod found;
+mod memory;
 mod misbehaving;
 mod real;
 
