@@ -1,6 +1,8 @@
 //! Helpers of the test suite.
 
 pub mod canonical;
+#[allow(unsafe_code)] // calls functions of the fake
+pub mod fake;
 pub mod make;
 pub mod oracle;
 pub mod profile;

@@ -14,6 +14,7 @@ mod global_session;
 mod global_threads;
 mod global_values;
 mod json;
+mod pjrt;
 mod pjrt_example;
 mod post_process;
 mod shapes;

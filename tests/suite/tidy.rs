@@ -9,7 +9,12 @@ const UNSAFE: &[&str] = &[
     "examples/examples/pjrt/abi.rs",
     "examples/examples/pjrt/plugin.rs",
     "zprof-runtime/src/clock.rs",
+    "zprof-runtime/src/dylib.rs",
     "zprof-runtime/src/export/text.rs",
+    "zprof-runtime/src/pjrt/abi.rs",
+    "zprof-runtime/src/pjrt/off.rs",
+    "zprof-runtime/src/pjrt/plugin.rs",
+    "zprof-runtime/src/pjrt/table.rs",
     "zprof-runtime/src/record/decode.rs",
     "zprof-runtime/src/record/fork.rs",
     "zprof-runtime/src/record/mod.rs",
@@ -18,6 +23,7 @@ const UNSAFE: &[&str] = &[
     "zprof-runtime/src/record/registry.rs",
     "zprof-runtime/src/record/ring.rs",
     "zprof-runtime/src/record/thread.rs",
+    "zprof-runtime/src/session/platform.rs",
     "zprof-runtime/src/value.rs",
 ];
 
@@ -52,6 +58,11 @@ const LAYERS: &[(&str, &[&str], &str)] = &[
         "zprof-runtime/src/record/",
         &["crate::session", "crate::xspace", "crate::export"],
         "the recorder does not know who drains it",
+    ),
+    (
+        "zprof-runtime/src/pjrt/",
+        &["crate::record", "crate::session", "crate::export", "crate::xspace"],
+        "a plugin gives bytes and knows nothing of the rest",
     ),
     ("zprof-macros/src/", &["cfg!(", "env::consts"], "a macro runs on the host; it emits cfg tokens instead of asking"),
     ("zprof/src/", &["cfg(feature", "cfg!("], "a cfg in an exported macro is read in the caller's crate"),
@@ -186,6 +197,13 @@ fn layers_use_what_is_below_them() {
         }
     }
     assert_eq!(wrong, Vec::<String>::new());
+}
+
+#[test]
+fn libraries_are_loaded_in_one_place() {
+    let loads = |file: &Source| file.path.starts_with("zprof") && file.text.contains("libloading");
+    let loading: Vec<String> = sources().into_iter().filter(loads).map(|file| file.path).collect();
+    assert_eq!(loading, ["zprof-runtime/src/dylib.rs"]);
 }
 
 /// Public items as written, from `pub` to the body or the semicolon.

@@ -18,6 +18,8 @@ pub enum ErrorKind {
     InvalidData,
     /// A file or folder could not be read or written.
     Io,
+    /// An accelerator's plugin cannot be used, or refused a call.
+    Plugin,
     /// The platform or the build cannot do this.
     Unsupported,
 }
@@ -62,6 +64,12 @@ impl Error {
     pub(crate) fn context(mut self, what: impl fmt::Display) -> Self {
         self.inner.message = Cow::Owned(format!("{what}: {}", self.inner.message));
         self
+    }
+
+    /// The message with its cause: `message: cause`, for places that take one line.
+    #[cold]
+    pub(crate) fn told(&self) -> String {
+        self.source().map_or_else(|| self.to_string(), |cause| format!("{self}: {cause}"))
     }
 
     /// An [`ErrorKind::Io`] error; `what` says what failed on which path.
@@ -112,5 +120,7 @@ mod tests {
         assert_eq!(error.kind(), ErrorKind::Io);
         assert_eq!(error.to_string(), "failed to write `/x`");
         assert_eq!(error.source().expect("has a source").to_string(), "disk on fire");
+        assert_eq!(error.told(), "failed to write `/x`: disk on fire");
+        assert_eq!(Error::new(ErrorKind::Io, "failed").told(), "failed");
     }
 }

@@ -14,6 +14,16 @@ pub mod record;
 pub mod export;
 pub mod xspace;
 
+#[cfg(all(feature = "pjrt", not(zprof_loom)))]
+#[allow(unsafe_code)] // loads libraries
+pub(crate) mod dylib;
+#[cfg(all(feature = "pjrt", not(zprof_loom)))]
+pub(crate) mod pjrt;
+#[cfg(all(not(feature = "pjrt"), not(zprof_loom)))]
+#[allow(unsafe_code)] // has the signatures of the real one
+#[path = "pjrt/off.rs"]
+pub(crate) mod pjrt;
+
 #[cfg(not(zprof_loom))]
 pub mod session;
 
@@ -27,6 +37,11 @@ pub use value::Value;
 
 /// Whether the recorder is compiled in (feature `enable`).
 pub const ENABLED: bool = cfg!(feature = "enable");
+
+#[cfg(not(zprof_loom))]
+#[doc(hidden)]
+#[path = "testing.rs"]
+pub mod __test;
 
 /// What macro expansions call. Not public API: it changes with the macros, which are pinned to this version.
 #[cfg(not(zprof_loom))]

@@ -47,6 +47,22 @@ mod tests {
     }
 
     #[test]
+    fn plugins_are_refused_with_the_cure() {
+        let error = zprof::Platform::load("/x/y.so").expect_err("there is no loader");
+        assert_eq!(error.kind(), zprof::ErrorKind::Unsupported);
+        assert_eq!(
+            error.to_string(),
+            "failed to load PJRT plugin `/x/y.so`: zprof is built without its feature `pjrt`; build with it to use \
+             PJRT plugins"
+        );
+        let platform = zprof::Platform::auto().expect("the host is left");
+        assert_eq!(
+            platform.describe(),
+            "the host alone: zprof is built without its feature `pjrt`; build with it to use PJRT plugins"
+        );
+    }
+
+    #[test]
     fn a_session_leaves_no_profile() {
         let options = zprof::ProfilerOptions::default().repository_path("/nonexistent/zprof");
         let mut profiler = zprof::Platform::host().profiler(options).expect("the options are fine");

@@ -3,6 +3,7 @@
 mod files;
 mod host;
 mod options;
+#[allow(unsafe_code)] // takes a caller's word for a pointer
 mod platform;
 
 use std::io::{self, Write};
@@ -191,8 +192,7 @@ impl Profiler {
 impl Drop for Profiler {
     fn drop(&mut self) {
         if let Err(error) = self.stop() {
-            let cause = std::error::Error::source(&error).map(|cause| format!(": {cause}")).unwrap_or_default();
-            warn(&format!("{error}{cause}; the profile is lost"));
+            warn(&format!("{}; the profile is lost", error.told()));
         }
         if !ACTIVE.load(Ordering::Relaxed) {
             trim(0);

@@ -14,6 +14,7 @@ pub(crate) mod reader;
 pub(crate) mod source;
 pub(crate) mod window;
 
+pub(crate) mod collected;
 mod merge;
 mod metadata;
 pub(crate) mod normalise;

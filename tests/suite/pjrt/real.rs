@@ -1,0 +1,99 @@
+//! The real plugins of PyPI, which `scripts/get-pjrt-plugins` fetches, each in a process of its own: they are large, and
+//! start threads and handlers of signals that no other test should have.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use super::{LONG, Platform, capture, plugin, space, told};
+
+/// Set in the process that loads a plugin: its library.
+const CHILD: &str = "ZPROF_TEST_PLUGIN";
+
+/// Options of version 1, with host, device and Python tracers at level 3, 3 and 1; then the same with HLO.
+const OPTIONS: [&[u8]; 2] =
+    [b"\x08\x01\x10\x03\x18\x03\x20\x01\x28\x01", b"\x08\x01\x10\x03\x18\x03\x20\x01\x28\x01\x38\x01"];
+
+/// Loads a plugin, profiles with it and says what became of it, where this test is its own child.
+#[test]
+fn child() {
+    let Some(path) = std::env::var_os(CHILD) else { return };
+    let platform = Platform::load(path).expect("a real plugin can be loaded");
+    println!("\nversion: {:?}", platform.api_version());
+    println!("extensions: {}", platform.extensions().join(", "));
+    println!("profiler: {}", platform.has_profiler());
+    for options in OPTIONS {
+        match capture(plugin(&platform).expect("it was loaded"), options, LONG, || ()) {
+            Err(error) => println!("start: {:?}", told::<()>(Err(error))),
+            Ok((stopped, collected)) => {
+                let bytes = collected.expect("it collects");
+                let space = space(&bytes);
+                let planes: Vec<&str> = space.planes.iter().map(|plane| plane.name.as_str()).collect();
+                println!("stop: {}", stopped.is_ok());
+                println!("collected: {} bytes, the last {:?}, planes {planes:?}", bytes.len(), bytes.last());
+            }
+        }
+    }
+}
+
+/// What the child says of a plugin, but the first lines that version changes alter.
+fn said(kind: &str) -> Vec<String> {
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../scripts/get-pjrt-plugins");
+    let fetched = Command::new(script).arg(kind).output().expect("the script can be run");
+    let line = String::from_utf8_lossy(&fetched.stdout).into_owned();
+    assert!(fetched.status.success(), "{line}{}", String::from_utf8_lossy(&fetched.stderr));
+    let path = PathBuf::from(line.trim().strip_prefix(&format!("{kind} ")).expect("a line `KIND PATH`"));
+
+    let program = std::env::current_exe().expect("a running program has a path");
+    let mut child = Command::new(program);
+    child.args(["--exact", "pjrt::real::child", "--nocapture"]).env(CHILD, path);
+    let output = child.output().expect("the program that runs can be run");
+    let (text, errors) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{} {text}{errors}", output.status);
+    let words = ["version", "extensions", "profiler", "start", "stop", "collected"];
+    let lines = text.lines().filter(|line| words.iter().any(|word| line.split(':').next() == Some(word)));
+    lines.map(str::to_owned).collect()
+}
+
+#[test]
+fn the_cpu_plugin_has_no_profiler() {
+    let said = said("cpu");
+    let refused = "start: (Unsupported, \"PJRT plugin `xla_cpu_pjrt` cannot profile: the plugin has no profiler extension; \
+                   the host alone can be profiled\", None)";
+    let expected = [
+        "version: Some((0, 81))",
+        "extensions: phase compile, ffi, memory descriptions, layouts",
+        "profiler: false",
+        refused,
+        refused,
+    ];
+    assert_eq!(said, expected);
+}
+
+#[test]
+fn the_cuda_plugin_profiles_nothing_without_a_gpu() {
+    let said = said("cuda");
+    let [version, extensions, rest @ ..] = said.as_slice() else { panic!("{said:?}") };
+    assert!(version.starts_with("version: Some((0, "), "{version}");
+    assert!(extensions.split([':', ',']).any(|name| name.trim() == "profiler"), "{extensions}");
+    let expected = [
+        "profiler: true",
+        "stop: true",
+        "collected: 1 bytes, the last Some(0), planes []",
+        "stop: true",
+        "collected: 19 bytes, the last Some(0), planes [\"/host:metadata\"]",
+    ];
+    assert_eq!(rest, expected, "and the last byte is stray both times");
+}
+
+#[test]
+fn the_tpu_plugin_refuses_to_start_without_a_tpu() {
+    let said = said("tpu");
+    let [version, extensions, profiler, start, again] = said.as_slice() else { panic!("{said:?}") };
+    assert!(version.starts_with("version: Some((0, "), "{version}");
+    assert!(extensions.split([':', ',']).any(|name| name.trim() == "profiler"), "{extensions}");
+    assert_eq!(profiler, "profiler: true");
+    let refused =
+        "start: (Plugin, \"failed to start the profiler of PJRT plugin `libtpu`\", Some(\"UNIMPLEMENTED (12): ";
+    assert!(start.starts_with(refused), "{start}");
+    assert_eq!(start, again);
+}

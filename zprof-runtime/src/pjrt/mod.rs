@@ -1,0 +1,18 @@
+//! Accelerators' PJRT plugins: found, loaded, asked for their profile of a session.
+//!
+//! Reading order: the foreign layouts, tables and calls made safe, plugins, their sessions, the thread a session has,
+//! and where plugins are found.
+
+#[allow(unsafe_code)] // types of foreign functions
+mod abi;
+mod capture;
+mod find;
+#[allow(unsafe_code)] // takes a caller's word for a pointer
+mod plugin;
+mod session;
+#[allow(unsafe_code)] // reads foreign tables and calls what is in them
+mod table;
+
+pub(crate) use capture::{Capture, Finished};
+pub use plugin::Plugin;
+pub use session::PluginSession;
