@@ -18,7 +18,7 @@ fn child() {
 }
 
 /// What `auto` finds in an environment of these variables alone.
-fn auto(variables: &[(&str, &Path)]) -> String {
+pub(super) fn auto(variables: &[(&str, &Path)]) -> String {
     let program = std::env::current_exe().expect("a running program has a path");
     let mut child = Command::new(program);
     child.args(["--exact", "pjrt::found::child", "--nocapture"]);

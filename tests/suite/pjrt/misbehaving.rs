@@ -107,6 +107,12 @@ fn profilers_that_lack_something_are_not_called() {
 }
 
 #[test]
+fn a_chain_of_extensions_that_bites_its_tail_is_read_once() {
+    let fake = Fake::new("circle");
+    assert_eq!(load(&fake).extensions(), ["example", "extension 777"]);
+}
+
+#[test]
 fn older_tables_profile_as_well() {
     for words in [
         "table=80",

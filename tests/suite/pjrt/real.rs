@@ -1,9 +1,10 @@
 //! The real plugins of PyPI, which `scripts/get-pjrt-plugins` fetches, each in a process of its own: they are large, and
 //! start threads and handlers of signals that no other test should have.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use super::found::auto;
 use super::{LONG, Platform, capture, plugin, space, told};
 
 /// Set in the process that loads a plugin: its library.
@@ -35,14 +36,18 @@ fn child() {
     }
 }
 
-/// What the child says of a plugin, but the first lines that version changes alter.
-fn said(kind: &str) -> Vec<String> {
+/// The library of a real plugin, fetched if need be.
+fn fetched(kind: &str) -> PathBuf {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../scripts/get-pjrt-plugins");
-    let fetched = Command::new(script).arg(kind).output().expect("the script can be run");
-    let line = String::from_utf8_lossy(&fetched.stdout).into_owned();
-    assert!(fetched.status.success(), "{line}{}", String::from_utf8_lossy(&fetched.stderr));
-    let path = PathBuf::from(line.trim().strip_prefix(&format!("{kind} ")).expect("a line `KIND PATH`"));
+    let output = Command::new(script).arg(kind).output().expect("the script can be run");
+    let line = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{line}{}", String::from_utf8_lossy(&output.stderr));
+    PathBuf::from(line.trim().strip_prefix(&format!("{kind} ")).expect("a line `KIND PATH`"))
+}
 
+/// What the child says of a plugin.
+fn said(kind: &str) -> Vec<String> {
+    let path = fetched(kind);
     let program = std::env::current_exe().expect("a running program has a path");
     let mut child = Command::new(program);
     child.args(["--exact", "pjrt::real::child", "--nocapture"]).env(CHILD, path);
@@ -96,4 +101,15 @@ fn the_tpu_plugin_refuses_to_start_without_a_tpu() {
         "start: (Plugin, \"failed to start the profiler of PJRT plugin `libtpu`\", Some(\"UNIMPLEMENTED (12): ";
     assert!(start.starts_with(refused), "{start}");
     assert_eq!(start, again);
+}
+
+#[test]
+fn real_wheels_are_found_and_the_one_that_can_profile_is_taken() {
+    let plugins = ["cpu", "cuda"].map(fetched);
+    // Below the folder that holds `xla_plugins` or `jax_plugins`, as a site-packages would.
+    let sites = plugins.iter().map(|path| path.ancestors().nth(3).expect("three folders up"));
+    let sites = std::env::join_paths(sites).expect("no colons");
+    let found = auto(&[("PYTHONPATH", Path::new(&sites))]);
+    assert!(found.starts_with("xla_cuda_plugin | PJRT plugin `xla_cuda_plugin` at "), "{found}");
+    assert!(found.contains(", can profile; found in a Python package"), "{found}");
 }

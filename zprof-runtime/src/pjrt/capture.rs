@@ -149,3 +149,15 @@ impl Drop for Capture {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_capture_can_be_part_of_what_crosses_threads() {
+        fn crosses<T: Send + Sync>() {}
+        crosses::<Capture>();
+        crosses::<Plugin>();
+    }
+}

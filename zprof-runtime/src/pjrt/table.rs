@@ -19,8 +19,6 @@ use super::abi::{
 };
 use crate::dylib::{Library, LoadError};
 
-/// No chain of extensions is this long; a longer one is a circle.
-const MAX_EXTENSIONS: usize = 256;
 /// What is kept of an error's message.
 const MAX_MESSAGE: usize = 64 << 10;
 
@@ -98,7 +96,10 @@ unsafe fn walk(mut node: *const c_void, sized: bool, into: &mut Description) {
     } else {
         (offset_of!(UnsizedExtension, kind), offset_of!(UnsizedExtension, next))
     };
-    while !node.is_null() && into.extensions.len() < MAX_EXTENSIONS {
+    // A chain that comes back to itself is read once.
+    let mut seen = Vec::new();
+    while !node.is_null() && !seen.contains(&node) {
+        seen.push(node);
         // SAFETY: every extension begins with what `Extension` or `UnsizedExtension` has, whatever size it announces:
         // that of old plugins cannot be trusted.
         let kind = unsafe { read::<i32>(node, kind_at) };
