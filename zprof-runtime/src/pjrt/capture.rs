@@ -5,10 +5,9 @@
 
 use std::process;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
-
-use parking_lot::Mutex;
 
 use super::plugin::Plugin;
 use super::session::PluginSession;
@@ -137,7 +136,7 @@ impl Drop for Capture {
         if self.process != process::id() {
             return;
         }
-        match self.ended.get_mut().recv_timeout(FAREWELL) {
+        match self.ended.get_mut().unwrap_or_else(PoisonError::into_inner).recv_timeout(FAREWELL) {
             Err(RecvTimeoutError::Timeout) => {
                 log::warn!(
                     "PJRT plugin `{}` does not end its session within {FAREWELL:?}; it is left to itself",

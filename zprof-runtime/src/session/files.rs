@@ -103,12 +103,23 @@ impl RunFiles {
     }
 
     /// Writes the XSpace beside its place and moves it there.
-    pub(crate) fn write_protobuf(&self, pieces: &[Vec<u8>]) -> Result<()> {
+    pub(crate) fn write_protobuf<'a>(&self, mut pieces: impl Iterator<Item = &'a [u8]>) -> Result<()> {
         let path = self.protobuf();
         write_whole(&path, |file| {
             let mut out = BufWriter::new(file);
-            let written = pieces.iter().try_for_each(|piece| out.write_all(piece)).and_then(|()| out.flush());
+            let written = pieces.try_for_each(|piece| out.write_all(piece)).and_then(|()| out.flush());
             written.map_err(|error| Error::io(format!("failed to write the profile `{}`", path.display()), error))
+        })
+    }
+}
+
+impl RunFiles {
+    /// Keeps what a plugin returned and nobody can read beside the profile.
+    pub(crate) fn write_broken(&self, bytes: &[u8]) -> Result<()> {
+        let path = self.folder.join(format!("{}.device.pb.broken", self.host));
+        write_whole(&path, |file| {
+            let failed = |error| Error::io(format!("failed to write `{}`", path.display()), error);
+            file.write_all(bytes).map_err(failed)
         })
     }
 }

@@ -35,6 +35,8 @@ pub(crate) struct Host {
     pub(crate) threads: usize,
     /// Sites whose scopes were kept on an overlap line.
     pub(crate) overlapping: Vec<&'static Site>,
+    /// Line ids from here on are free.
+    pub(crate) next_id: u64,
 }
 
 /// Converts all streams, in the order of their threads, and gives each one's memory back before the next.
@@ -54,8 +56,8 @@ pub(crate) fn convert(recorded: &mut Recorded) -> Host {
         converter.thread(&stream);
         recycle(stream);
     }
-    let Converter { plane, losses, overlapping, .. } = converter;
-    Host { plane, losses, threads, overlapping }
+    let Converter { plane, losses, overlapping, next_id, .. } = converter;
+    Host { plane, losses, threads, overlapping, next_id }
 }
 
 struct Converter<'a> {

@@ -1,5 +1,6 @@
 //! The session: start, stop, and the two files. The one place that joins clock, recorder, XSpace and export.
 
+mod device;
 mod files;
 mod host;
 mod options;
@@ -7,10 +8,12 @@ mod options;
 mod platform;
 
 use std::io::{self, Write};
+use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use self::device::{Device, Piece, Taken};
 use self::files::RunFiles;
 use self::host::Loss;
 pub use self::options::{AdvancedValue, DeviceType, ProfilerOptions, SessionId};
@@ -18,9 +21,11 @@ pub use self::platform::Platform;
 use crate::ENABLED;
 use crate::clock::realtime_ns;
 use crate::error::{Error, ErrorKind, Result};
-use crate::record::recording::{Recording, Settings, trim};
+use crate::pjrt::Plugin;
+use crate::record::recording::{Recording, Settings, recycle, trim};
+use crate::xspace::join::Session;
 use crate::xspace::names;
-use crate::xspace::writer::{HOSTNAMES, Plane, StatValue, WARNINGS, put_text};
+use crate::xspace::writer::{ERRORS, HOSTNAMES, Plane, StatValue, WARNINGS, put_text};
 
 /// Whether this process has a session.
 static ACTIVE: AtomicBool = AtomicBool::new(false);
@@ -55,6 +60,7 @@ impl Drop for Place {
 /// what fails then is logged.
 #[derive(Debug)]
 pub struct Profiler {
+    plugin: Option<Plugin>,
     options: ProfilerOptions,
     stage: Stage,
 }
@@ -64,6 +70,7 @@ enum Stage {
     Idle,
     Running {
         recording: Box<Recording>,
+        device: Device,
         files: RunFiles,
         _place: Place,
     },
@@ -75,7 +82,11 @@ enum Stage {
 #[derive(Debug)]
 struct Unwritten {
     files: RunFiles,
-    pieces: Vec<Vec<u8>>,
+    /// What the plugin collected.
+    device: Vec<u8>,
+    /// Whether that is no XSpace.
+    broken: bool,
+    pieces: Vec<Piece>,
     profile: Profile,
 }
 
@@ -102,7 +113,7 @@ pub struct Profile {
 }
 
 impl Profiler {
-    fn new(options: ProfilerOptions) -> Result<Self> {
+    fn new(plugin: Option<Plugin>, options: ProfilerOptions) -> Result<Self> {
         let invalid = |message: String| Err(Error::new(ErrorKind::InvalidInput, message));
         if options.host_tracer_level > u32::from(u8::MAX) {
             return invalid(format!("`host_tracer_level` is {}; the highest is 255", options.host_tracer_level));
@@ -111,7 +122,7 @@ impl Profiler {
             let (given, least) = (options.max_buffer_bytes, MIN_BUFFER_BYTES);
             return invalid(format!("`max_buffer_bytes` is {given}; the least that works is {least}"));
         }
-        Ok(Self { options, stage: Stage::Idle })
+        Ok(Self { plugin, options, stage: Stage::Idle })
     }
 
     /// The options it was made with.
@@ -133,7 +144,7 @@ impl Profiler {
     /// [`AlreadyActive`](ErrorKind::AlreadyActive) while any profiler of this process runs, this one included; the
     /// running session is left as it is. [`WrongState`](ErrorKind::WrongState) while a stopped session waits to be
     /// written. [`InvalidInput`](ErrorKind::InvalidInput) or [`Io`](ErrorKind::Io) where the run's folder cannot be
-    /// used.
+    /// used. With `raise_error_on_start_failure`, whatever keeps the platform's plugin from profiling.
     pub fn start(&mut self) -> Result<()> {
         if let Stage::Unwritten(unwritten) = &self.stage {
             let path = unwritten.files.protobuf();
@@ -158,8 +169,17 @@ impl Profiler {
         };
         let recording = Recording::start(settings)
             .map_err(|error| Error::io("failed to start the profiler: no helper thread", error))?;
-        self.stage = Stage::Running { recording: Box::new(recording), files, _place: place };
-        Ok(())
+        match Device::start(self.plugin.as_ref(), &self.options, files.session()) {
+            Ok(device) => {
+                self.stage = Stage::Running { recording: Box::new(recording), device, files, _place: place };
+                Ok(())
+            }
+            Err(error) => {
+                // Nobody asked for the host alone.
+                recording.stop().streams.into_iter().for_each(recycle);
+                Err(error)
+            }
+        }
     }
 
     /// Stops recording and writes the profile. `None` where nothing was started, or where zprof is built without
@@ -173,8 +193,8 @@ impl Profiler {
         let mut unwritten = match std::mem::replace(&mut self.stage, Stage::Idle) {
             Stage::Idle => return Ok(None),
             Stage::Unwritten(unwritten) => unwritten,
-            Stage::Running { recording, files, _place } => {
-                let unwritten = convert(*recording, files, &self.options);
+            Stage::Running { recording, device, files, _place } => {
+                let unwritten = convert(*recording, device, files, &self.options);
                 trim(self.options.prefault_bytes);
                 Box::new(unwritten)
             }
@@ -204,7 +224,7 @@ impl Drop for Profiler {
 const MIN_BUFFER_BYTES: usize = 64 << 10;
 
 /// Stops the recording and makes the XSpace of it.
-fn convert(recording: Recording, files: RunFiles, options: &ProfilerOptions) -> Unwritten {
+fn convert(recording: Recording, device: Device, files: RunFiles, options: &ProfilerOptions) -> Unwritten {
     let started = Instant::now();
     let mut recorded = recording.stop();
     let stopped = Instant::now();
@@ -229,15 +249,29 @@ fn convert(recording: Recording, files: RunFiles, options: &ProfilerOptions) -> 
     environment.stat("dropped_scopes", StatValue::Uint(dropped_scopes));
     environment.stat(names::PROFILE_OPTIONS, StatValue::Bytes(&options.to_proto(files.session())));
 
-    let mut pieces = host.plane.into_pieces();
-    pieces.extend(environment.into_pieces());
-    warnings.extend(too_long(pieces.iter().map(Vec::len).sum()));
+    let converted = Instant::now();
+    let start_ns = u64::try_from(timeline.start_ns).unwrap_or(0);
+    let process_id = i32::try_from(std::process::id()).unwrap_or(0);
+    let session = Session { process_id, start_ns };
+    let Taken { bytes, mut pieces, errors, warnings: told, broken } =
+        device.finish(&mut host.plane, &mut environment, session, host.next_id);
+    warnings.extend(told);
+    pieces.extend(host.plane.into_pieces().into_iter().map(Piece::Own));
+    pieces.extend(environment.into_pieces().into_iter().map(Piece::Own));
+    let whole = pieces.iter().map(|piece| match piece {
+        Piece::Own(bytes) => bytes.len(),
+        Piece::Device(range) => range.len(),
+    });
+    warnings.extend(too_long(whole.sum()));
     let mut tail = Vec::new();
+    for error in &errors {
+        put_text(&mut tail, ERRORS, error);
+    }
     for warning in &warnings {
         put_text(&mut tail, WARNINGS, warning);
     }
     put_text(&mut tail, HOSTNAMES, files.host());
-    pieces.push(tail);
+    pieces.push(Piece::Own(tail));
     let profile = Profile {
         protobuf_path: files.protobuf(),
         perfetto_path: files.json(),
@@ -246,9 +280,9 @@ fn convert(recording: Recording, files: RunFiles, options: &ProfilerOptions) -> 
         dropped_scopes,
         duration: Duration::from_nanos(timeline.end_ps / 1000),
         warnings,
-        phases: vec![("stop", stopped - started), ("convert", stopped.elapsed())],
+        phases: vec![("stop", stopped - started), ("convert", converted - stopped), ("plugin", converted.elapsed())],
     };
-    Unwritten { files, pieces, profile }
+    Unwritten { files, device: bytes, broken, pieces, profile }
 }
 
 /// How many threads that lost something have a warning each; one more warning has the rest.
@@ -301,11 +335,19 @@ impl Unwritten {
         let started = Instant::now();
         self.files.make_folder()?;
         self.files.remove_derived()?;
-        self.files.write_protobuf(&self.pieces)?;
+        let device = |range: &Range<usize>| self.device.get(range.clone()).unwrap_or_default();
+        self.files.write_protobuf(self.pieces.iter().map(|piece| match piece {
+            Piece::Own(bytes) => bytes.as_slice(),
+            Piece::Device(range) => device(range),
+        }))?;
+        if self.broken {
+            self.files.write_broken(&self.device)?;
+        }
         let written = Instant::now();
         crate::export::export_json_file(&self.profile.protobuf_path, &self.profile.perfetto_path)?;
         self.profile.phases.extend([("write XSpace", written - started), ("write JSON", written.elapsed())]);
         self.pieces.clear();
+        self.device = Vec::new();
         self.report();
         Ok(())
     }

@@ -138,7 +138,7 @@ impl Platform {
     ///
     /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) where an option cannot work.
     pub fn profiler(&self, options: ProfilerOptions) -> Result<Profiler> {
-        Profiler::new(options)
+        Profiler::new(self.plugin.clone(), options)
     }
 
     /// The plugin, if it is not the host alone.

@@ -29,6 +29,8 @@ pub(crate) struct Session {
 /// A plugin's space, joined.
 #[derive(Debug, Default)]
 pub(crate) struct Joined<'a> {
+    /// How many planes the plugin's space has.
+    planes: usize,
     /// All planes but the host's own and the session's, each a field of an XSpace, in pieces.
     pub(crate) pieces: Vec<Cow<'a, [u8]>>,
     /// What the plugin says in the plane `Task Environment`, if it has one.
@@ -36,6 +38,13 @@ pub(crate) struct Joined<'a> {
     pub(crate) errors: Vec<String>,
     /// The plugin's own, then those of the join.
     pub(crate) warnings: Vec<String>,
+}
+
+impl Joined<'_> {
+    /// Whether the plugin had no plane and nothing to say.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.planes == 0 && self.errors.is_empty() && self.warnings.is_empty()
+    }
 }
 
 /// Joins `plugin`, the bytes of an XSpace, with the host's plane. `own_id` gives line ids that no thread has.
@@ -62,6 +71,7 @@ pub(crate) fn join<'a>(
             joined.warnings.push(String::from_utf8_lossy(text).into_owned());
         }
     }
+    joined.planes = raw.len();
     let mut counts: HashMap<&str, usize> = HashMap::new();
     for (name, _) in &raw {
         *counts.entry(name).or_default() += 1;

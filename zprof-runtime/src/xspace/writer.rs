@@ -423,6 +423,8 @@ pub(crate) fn put_text(out: &mut Vec<u8>, field: u32, text: &str) {
     put_bytes(out, field, text.as_bytes());
 }
 
+/// `XSpace.errors`.
+pub(crate) const ERRORS: u32 = 2;
 /// `XSpace.warnings`.
 pub(crate) const WARNINGS: u32 = 3;
 /// `XSpace.hostnames`.
