@@ -389,3 +389,18 @@ fn stats_of(stats: &[XStat], plane: &XPlane) -> Stats {
     };
     stats.iter().map(stat).collect()
 }
+
+/// Unix time of a session's start, in ns.
+///
+/// # Panics
+///
+/// Panics if the space does not say it.
+#[must_use]
+pub fn start_ns(space: &XSpace) -> i64 {
+    let environment = space.planes.iter().find(|plane| plane.name == "Task Environment").expect("the session's plane");
+    let stats = stats_of(&environment.stats, environment);
+    match stats.into_iter().find(|(name, _)| name == "profile_start_time") {
+        Some((_, Stat::Uint(start))) => i64::try_from(start).expect("this century"),
+        other => panic!("the start is {other:?}"),
+    }
+}

@@ -14,6 +14,7 @@ mod found;
 mod memory;
 mod misbehaving;
 mod real;
+mod session;
 
 const LONG: Duration = Duration::from_secs(60);
 

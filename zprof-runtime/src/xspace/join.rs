@@ -29,7 +29,7 @@ pub(crate) struct Session {
 /// A plugin's space, joined.
 #[derive(Debug, Default)]
 pub(crate) struct Joined<'a> {
-    /// How many planes the plugin's space has.
+    /// How many planes the plugin's space has that hold more than a name.
     planes: usize,
     /// All planes but the host's own and the session's, each a field of an XSpace, in pieces.
     pub(crate) pieces: Vec<Cow<'a, [u8]>>,
@@ -41,7 +41,7 @@ pub(crate) struct Joined<'a> {
 }
 
 impl Joined<'_> {
-    /// Whether the plugin had no plane and nothing to say.
+    /// Whether the plugin had nothing to show and nothing to say.
     pub(crate) fn is_empty(&self) -> bool {
         self.planes == 0 && self.errors.is_empty() && self.warnings.is_empty()
     }
@@ -71,7 +71,8 @@ pub(crate) fn join<'a>(
             joined.warnings.push(String::from_utf8_lossy(text).into_owned());
         }
     }
-    joined.planes = raw.len();
+    let holds_more = |body: &[u8]| Fields::new(body).any(|field| field.is_ok_and(|field| field.number > 2));
+    joined.planes = raw.iter().filter(|(_, body)| holds_more(body)).count();
     let mut counts: HashMap<&str, usize> = HashMap::new();
     for (name, _) in &raw {
         *counts.entry(name).or_default() += 1;
