@@ -80,6 +80,11 @@ fn the_cuda_plugin_profiles_nothing_without_a_gpu() {
     let [version, extensions, rest @ ..] = said.as_slice() else { panic!("{said:?}") };
     assert!(version.starts_with("version: Some((0, "), "{version}");
     assert!(extensions.split([':', ',']).any(|name| name.trim() == "profiler"), "{extensions}");
+    if Path::new("/dev/nvidiactl").exists() {
+        // What a GPU gives depends on its driver.
+        assert_eq!([rest[0].as_str(), rest[1].as_str()], ["profiler: true", "stop: true"]);
+        return;
+    }
     let expected = [
         "profiler: true",
         "stop: true",
@@ -93,6 +98,10 @@ fn the_cuda_plugin_profiles_nothing_without_a_gpu() {
 #[test]
 fn the_tpu_plugin_refuses_to_start_without_a_tpu() {
     let said = said("tpu");
+    if ["/dev/accel0", "/dev/vfio/0"].iter().any(|node| Path::new(node).exists()) {
+        assert_eq!(said[2..4], ["profiler: true", "stop: true"]);
+        return;
+    }
     let [version, extensions, profiler, start, again] = said.as_slice() else { panic!("{said:?}") };
     assert!(version.starts_with("version: Some((0, "), "{version}");
     assert!(extensions.split([':', ',']).any(|name| name.trim() == "profiler"), "{extensions}");
