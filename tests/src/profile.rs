@@ -345,6 +345,19 @@ pub fn read_file(path: &Path) -> (Vec<Line>, Vec<String>, BTreeMap<String, Stat>
     read(&fs::read(path).unwrap_or_else(|error| panic!("failed to read `{}`: {error}", path.display())))
 }
 
+/// [`read_file`] of a profile that may have further planes.
+///
+/// # Panics
+///
+/// Panics if the file is no XSpace, or has no host plane.
+#[must_use]
+pub fn read_hosts(path: &Path) -> (Vec<Line>, Vec<String>, BTreeMap<String, Stat>) {
+    let bytes = fs::read(path).unwrap_or_else(|error| panic!("failed to read `{}`: {error}", path.display()));
+    let mut space = XSpace::decode(bytes.as_slice()).expect("the file is an XSpace");
+    space.planes.retain(|plane| ["/host:CPU", "Task Environment"].contains(&plane.name.as_str()));
+    read(&space.encode_to_vec())
+}
+
 fn read(bytes: &[u8]) -> (Vec<Line>, Vec<String>, BTreeMap<String, Stat>) {
     let space = XSpace::decode(bytes).expect("the file is an XSpace");
     let names: Vec<&str> = space.planes.iter().map(|plane| plane.name.as_str()).collect();

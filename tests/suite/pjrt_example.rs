@@ -27,9 +27,10 @@ fn plugin() -> PathBuf {
     path
 }
 
-/// Runs the example with the plugin, if one is given, and more arguments.
-fn example(plugin: Option<&Path>, folder: &Path) -> Output {
+/// Runs the example with the plugin, if one is given; `found` is the one that the environment names.
+fn example(plugin: Option<&Path>, found: &Path, folder: &Path) -> Output {
     let mut command = Command::new(env!("CARGO"));
+    command.env("PJRT_PLUGIN_LIBRARY_PATH", found);
     command.args(["run", "--quiet", "--release", "-p", "zprof-examples", "--example", "pjrt", "--"]);
     command.args(plugin).args(["--steps", &STEPS.to_string(), "--output"]).arg(folder).current_dir(root());
     command.output().unwrap_or_else(|error| panic!("failed to run {command:?}: {error}"))
@@ -39,7 +40,7 @@ fn example(plugin: Option<&Path>, folder: &Path) -> Output {
 fn the_example_runs_on_the_cpu_plugin() {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let plugin = plugin();
-    let output = example(Some(&plugin), folder.path());
+    let output = example(Some(&plugin), Path::new("/absent"), folder.path());
     let (stdout, stderr) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "the example ended with {}\n{stdout}\n{stderr}", output.status);
 
@@ -90,11 +91,20 @@ fn tells_sizes_and_steps(line: &Line) {
 }
 
 #[test]
+fn the_example_finds_the_plugin_that_the_environment_names() {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let plugin = plugin();
+    let output = example(None, &plugin, folder.path());
+    let (stdout, stderr) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "the example ended with {}\n{stdout}\n{stderr}", output.status);
+    assert_eq!(stdout.lines().next(), Some(format!("{} has PJRT 0.81", plugin.display()).as_str()));
+}
+
+#[test]
 fn the_example_refuses_what_is_no_plugin() {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
-    let (absent, text) = (folder.path().join("absent.so"), root().join("README.md"));
-    for (plugin, named) in [(None, "pjrt PLUGIN"), (Some(&absent), "absent.so"), (Some(&text), "README.md")] {
-        let output = example(plugin.map(PathBuf::as_path), folder.path());
+    for (plugin, named) in [(folder.path().join("absent.so"), "absent.so"), (root().join("README.md"), "README.md")] {
+        let output = example(Some(&plugin), &plugin, folder.path());
         let stderr = String::from_utf8_lossy(&output.stderr);
         let said = stderr.lines().next().unwrap_or_default();
         assert!(said.starts_with("pjrt: ") && said.contains(named), "with {plugin:?} the example says: {stderr}");

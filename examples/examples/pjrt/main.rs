@@ -1,9 +1,10 @@
 //! Compiles and executes a small network through a PJRT plugin, some hundred times, and profiles that.
 //!
-//! `cargo run --release -p zprof-examples --example pjrt -- PLUGIN [--output DIR] [--steps N]`
+//! `cargo run --release -p zprof-examples --example pjrt -- [PLUGIN] [--output DIR] [--steps N]`
 //!
-//! PLUGIN is the plugin's shared library. The program is `data/mlp.mlir`, three layers in StableHLO; every result is
-//! compared with the same layers in plain Rust. A failure ends it with a message and a status that is not zero.
+//! PLUGIN is the plugin's shared library; without it, zprof looks for one. The program is `data/mlp.mlir`, three layers
+//! in StableHLO; every result is compared with the same layers in plain Rust. A failure ends it with a message and a
+//! status that is not zero.
 //!
 //! What is tried: `xla-cpu-pjrt` 0.0.1 from PyPI, whose device is the processor and whose profile is the host's alone,
 //! since it has no profiler extension. Nothing here is made for CPUs, so a CUDA plugin with a GPU should do as well, but
@@ -67,10 +68,13 @@ fn run(options: &Options) -> Result<(), Box<dyn Error>> {
     if largest <= TOLERANCE { Ok(()) } else { Err(format!("the difference is more than {TOLERANCE:e}").into()) }
 }
 
-/// What to profile, and the library of its plugin.
+/// What to profile, and the library of its plugin: the one named, or the one that zprof finds.
 fn platform(named: Option<&Path>) -> Result<(zprof::Platform, PathBuf), Box<dyn Error>> {
-    let library = named.ok_or_else(|| format!("name the plugin's shared library: {}", options::USAGE))?;
-    Ok((zprof::Platform::host(), library.to_owned()))
+    let platform = named.map_or_else(zprof::Platform::auto, zprof::Platform::load)?;
+    let library = platform
+        .library()
+        .ok_or_else(|| format!("there is {}; name a plugin's library: {}", platform.describe(), options::USAGE))?;
+    Ok((platform, library))
 }
 
 /// Runs the network on the plugin's device; returns the largest difference of all steps.

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-pub(crate) const USAGE: &str = "pjrt PLUGIN [--output DIR] [--steps N]";
+pub(crate) const USAGE: &str = "pjrt [PLUGIN] [--output DIR] [--steps N]";
 
 /// What the command line asks for.
 pub(crate) struct Options {
