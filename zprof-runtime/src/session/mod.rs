@@ -70,7 +70,7 @@ enum Stage {
     Idle,
     Running {
         recording: Box<Recording>,
-        device: Device,
+        device: Box<Device>,
         files: RunFiles,
         _place: Place,
     },
@@ -171,7 +171,8 @@ impl Profiler {
             .map_err(|error| Error::io("failed to start the profiler: no helper thread", error))?;
         match Device::start(self.plugin.as_ref(), &self.options, files.session()) {
             Ok(device) => {
-                self.stage = Stage::Running { recording: Box::new(recording), device, files, _place: place };
+                self.stage =
+                    Stage::Running { recording: Box::new(recording), device: Box::new(device), files, _place: place };
                 Ok(())
             }
             Err(error) => {
@@ -194,7 +195,7 @@ impl Profiler {
             Stage::Idle => return Ok(None),
             Stage::Unwritten(unwritten) => unwritten,
             Stage::Running { recording, device, files, _place } => {
-                let unwritten = convert(*recording, device, files, &self.options);
+                let unwritten = convert(*recording, *device, files, &self.options);
                 trim(self.options.prefault_bytes);
                 Box::new(unwritten)
             }
