@@ -175,7 +175,7 @@ fn a_plugin_line_of_one_of_our_threads_joins_it_where_it_nests() {
     ids.dedup();
     assert_eq!(ids.len(), host.lines.len(), "each line has an id of its own: {:?}", host.lines);
     for line in &host.lines {
-        let times: Vec<_> = line.events.iter().map(|event| event.data.clone()).collect();
+        let times: Vec<_> = line.events.iter().map(|event| event.data).collect();
         assert!(times.is_sorted_by_key(|time| match time {
             Some(Data::OffsetPs(offset)) => *offset,
             _ => 0,
