@@ -89,7 +89,7 @@ fn a_profile_says_what_it_has() {
     assert_eq!(names(&folder), ["node-1.trace.json", "node-1.xplane.pb"]);
     assert_eq!((profile.scopes, profile.threads, profile.dropped_scopes, &profile.warnings), (4, 2, 0, &vec![]));
     let phases: Vec<&str> = profile.phases.iter().map(|(name, _)| *name).collect();
-    assert_eq!(phases, ["stop", "convert", "write XSpace", "write JSON"]);
+    assert_eq!(phases, ["stop", "convert", "plugin", "write XSpace", "write JSON"]);
     let length_ps = i128::from(recorded.length_ps());
     let duration_ps = i128::try_from(profile.duration.as_nanos() * 1000).expect("sessions are short");
     assert_eq!(duration_ps, length_ps);
