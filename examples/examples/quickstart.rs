@@ -15,7 +15,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         zprof::scope!("round", root = true, step_num = round);
         println!("{} primes", count_primes(100_000));
     }
-    let profile = profiler.stop()?.ok_or("the profiler was not running")?;
+    let profile = profiler.stop()?.ok_or("no profile: was zprof built without `enable`?")?;
     for path in [profile.protobuf_path, profile.perfetto_path] {
         assert!(path.metadata()?.len() > 0);
         println!("{}", path.display());

@@ -10,7 +10,7 @@ use std::fmt;
 pub enum ErrorKind {
     /// Another profiler of this process is running; there is one session at a time.
     AlreadyActive,
-    /// The call does not fit the state of the profiler, such as a stop without a start.
+    /// The call does not fit the state of the profiler, such as a start while a stopped session is not written yet.
     WrongState,
     /// An option or argument has a value that cannot work.
     InvalidInput,

@@ -177,6 +177,7 @@ impl CastWord for i64 {
 pub struct Root(pub bool);
 
 #[diagnostic::do_not_recommend]
+#[doc(hidden)]
 impl Value for Root {
     type Raw<'a> = One<FlagWord>;
     #[inline(always)]

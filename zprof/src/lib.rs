@@ -61,6 +61,8 @@ pub use zprof_macros::Value;
 /// The function's body stays as it is, with a guard in front: no closure, so `?`, `return`, panics and borrows work as
 /// before, and the scope closes on each way out. A `const fn` cannot be recorded, and a trait function without a body
 /// has nothing to record; `async fn` and whole `impl` blocks are not available in this version.
+///
+/// A function that returns a future, without being `async`, is recorded while it makes the future, not while that runs.
 pub use zprof_macros::trace;
 pub use zprof_runtime::{
     AdvancedValue, DeviceType, ENABLED, Error, ErrorKind, Level, Platform, Profile, Profiler, ProfilerOptions, Result,

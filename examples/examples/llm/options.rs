@@ -20,12 +20,14 @@ impl Options {
         let threads = thread::available_parallelism().map_or(2, NonZero::get).min(8);
         let mut options = Self { output: PathBuf::from("/tmp/xprof"), tokens: 64, threads };
         while let Some(word) = words.next() {
+            if !["--output", "--tokens", "--threads"].contains(&word.as_str()) {
+                return Err(format!("`{word}` is not known; there are `--output`, `--tokens` and `--threads`"));
+            }
             let value = words.next().ok_or_else(|| format!("`{word}` needs a value"))?;
             match word.as_str() {
                 "--output" => options.output = PathBuf::from(value),
                 "--tokens" => options.tokens = number(&word, &value)?,
-                "--threads" => options.threads = number(&word, &value)?,
-                _ => return Err(format!("`{word}` is not known; there are `--output`, `--tokens` and `--threads`")),
+                _ => options.threads = number(&word, &value)?,
             }
         }
         Ok(options)

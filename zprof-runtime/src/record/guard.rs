@@ -135,7 +135,8 @@ impl Span {
     }
 
     /// Adds the metadata `key = value` to the open span. Where nothing listens, or where no memory is left, this does
-    /// nothing; the profile counts what found no memory.
+    /// nothing; the profile counts what found no memory. Of values with one key, viewers show the last. Keys that begin
+    /// with `_` have meanings of XProf's.
     #[inline]
     pub fn record<V: Value>(&mut self, key: &'static str, value: V) {
         self.0.record(key, &value);

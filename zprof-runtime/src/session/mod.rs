@@ -56,6 +56,25 @@ impl Drop for Place {
 
 /// Records a session and writes its profile.
 ///
+/// ```
+/// # extern crate zprof_runtime as zprof;
+/// use zprof::{ErrorKind, Platform, ProfilerOptions, SessionId};
+///
+/// # fn main() -> zprof::Result<()> {
+/// # let folder = tempfile::tempdir().expect("a temporary folder");
+/// let options = ProfilerOptions::default().repository_path(folder.path()).session_id(SessionId::Unique);
+/// let mut profiler = Platform::host().profiler(options)?;
+/// profiler.start()?;
+/// # if zprof::ENABLED {
+/// assert_eq!(profiler.start().expect_err("it runs already").kind(), ErrorKind::AlreadyActive);
+/// # }
+/// if let Some(profile) = profiler.stop()? {
+///     println!("{} scopes in {}", profile.scopes, profile.protobuf_path.display());
+/// }
+/// # Ok(())
+/// # }
+/// ```
+///
 /// A profiler can be started again after a stop. One that is dropped while it runs is stopped and writes its files;
 /// what fails then is logged.
 #[derive(Debug)]
@@ -104,11 +123,11 @@ pub struct Profile {
     pub threads: usize,
     /// Scopes that found no room and are not in the profile.
     pub dropped_scopes: u64,
-    /// How long the session took.
+    /// How long the session was, from start to stop, without the writing.
     pub duration: Duration,
     /// What went wrong without ending the session; the same stands in the XSpace and went to the log.
     pub warnings: Vec<String>,
-    /// How long each phase of the stop took, in order.
+    /// How long each phase of the stop took, in order: `stop`, `convert`, `plugin`, `write XSpace`, `write JSON`.
     pub phases: Vec<(&'static str, Duration)>,
 }
 
@@ -157,6 +176,7 @@ impl Profiler {
             ));
         }
         if !ENABLED {
+            log::warn!("nothing is recorded: zprof is built without its feature `enable`");
             return Ok(());
         }
         let place = Place::take()?;

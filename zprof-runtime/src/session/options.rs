@@ -6,10 +6,11 @@ use zprof_proto::prost::Message as _;
 use zprof_proto::{AdvancedConfigValue, ProfileOptions, TraceOptions, advanced_config_value};
 
 /// Options of a profiling session. Field names and defaults are those of ZML's profiler, which mirror TensorFlow's
-/// `ProfileOptions`; each field has a setter of its own name.
+/// `ProfileOptions`; each field but `version` has a setter of its own name, which takes the bare value.
 ///
 /// ```
-/// use zprof_runtime::ProfilerOptions;
+/// # extern crate zprof_runtime as zprof;
+/// use zprof::ProfilerOptions;
 ///
 /// let options = ProfilerOptions::default().repository_path("/tmp/profiles").session_id("run-7").host_tracer_level(2);
 /// assert_eq!(options.device_tracer_level, 3);
@@ -17,39 +18,45 @@ use zprof_proto::{AdvancedConfigValue, ProfileOptions, TraceOptions, advanced_co
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ProfilerOptions {
-    /// Version of the options; plugins discard options of version 0.
+    /// Version of the options, 1; plugins discard options of version 0.
     pub version: u32,
     /// Folder that holds `plugins/profile/<session_id>/`: the log directory that XProf is pointed at.
+    /// `/tmp/xprof` if not given.
     pub repository_path: PathBuf,
-    /// Name of the run's folder.
+    /// Name of the run's folder. `profiling` if not given; a second run of one name replaces the first.
     pub session_id: SessionId,
-    /// Which accelerator the plugin should profile.
+    /// Which accelerator the plugin should profile. Unspecified if not given.
     pub device_type: DeviceType,
-    /// Keep `tf.data` operations (a plugin's option).
+    /// Whether to keep `tf.data` operations (a plugin's option). True if not given.
     pub include_dataset_ops: bool,
-    /// Level up to which host scopes are recorded: 0 none, 1 critical, 2 info, 3 verbose.
+    /// Level up to which host scopes are recorded: 0 none, 1 critical, 2 info, 3 and above all. 3 if
+    /// not given; 255 at most.
     pub host_tracer_level: u32,
-    /// Level of the plugin's device tracer: 0 off.
+    /// Level of the plugin's device tracer: 0 off. 3 if not given.
     pub device_tracer_level: u32,
-    /// Level of the plugin's Python tracer: 0 off.
+    /// Level of the plugin's Python tracer: 0 off. 1 if not given.
     pub python_tracer_level: u32,
-    /// Whether the plugin puts HLO modules into the profile.
+    /// Whether the plugin puts HLO modules into the profile. True if not given.
     pub enable_hlo_proto: bool,
     /// Unix time at which the plugin's session shall start, in ns.
     pub start_timestamp_ns: Option<u64>,
     /// How long the plugin's session shall last, in ms; until the stop if not given.
     pub duration_ms: Option<u64>,
-    /// Filter mask: a scope with `filter = N` is recorded if bit N is set.
+    /// Filter mask: a scope with `filter = N` is recorded only if bit N is set, a scope without a filter if any is. All
+    /// scopes are recorded if no mask is given.
     pub host_traceme_filter_mask: Option<u64>,
-    /// A plugin's own options.
+    /// A plugin's own options. None if not given.
     pub advanced_configuration: Vec<(String, AdvancedValue)>,
-    /// Whether a plugin that cannot start is an error; else it is a warning, and the host is profiled alone.
+    /// Whether a plugin that cannot start is an error; else it is a warning, and the host is profiled alone. False if
+    /// not given.
     pub raise_error_on_start_failure: bool,
     /// Host part of the file names, `profiling` if not given. Several hosts that write one run need one each.
     pub override_hostname: Option<String>,
     /// What the recorder may allocate in the whole process, in bytes. Scopes beyond are dropped and counted.
+    /// 256 MiB if not given; 64 KiB at least.
     pub max_buffer_bytes: usize,
-    /// How much of it is made ready at start, in bytes, so that the first scopes meet no page fault.
+    /// How much of it is made ready at start, in bytes, so that the first scopes meet no page fault. 32 MiB if
+    /// not given; `max_buffer_bytes` is the most.
     pub prefault_bytes: usize,
 }
 
