@@ -19,14 +19,19 @@ namespace oracle {
   std::exit(1);
 }
 
-inline tensorflow::profiler::XSpace ReadSpace(const char* path) {
+inline std::string ReadFile(const char* path) {
   std::ifstream in(path, std::ios::binary);
   if (!in) Fail("open", path);
-  const std::string bytes((std::istreambuf_iterator<char>(in)), {});
+  return std::string((std::istreambuf_iterator<char>(in)), {});
+}
+
+inline tensorflow::profiler::XSpace ParseSpace(const std::string& bytes, const char* path) {
   tensorflow::profiler::XSpace space;
   if (!space.ParseFromString(bytes)) Fail("parse an XSpace from", path);
   return space;
 }
+
+inline tensorflow::profiler::XSpace ReadSpace(const char* path) { return ParseSpace(ReadFile(path), path); }
 
 inline void WriteFile(const char* path, const std::string& bytes) {
   std::ofstream out(path, std::ios::binary);

@@ -85,7 +85,12 @@ fn run(name: &str, inputs: impl Iterator<Item = (Vec<u8>, Vec<String>)>) -> Vec<
 }
 
 /// The path of an oracle program: below `ZPROF_TSL_ORACLE`, else where the script puts it.
-fn program(name: &str) -> PathBuf {
+///
+/// # Panics
+///
+/// Panics if it is not there.
+#[must_use]
+pub fn program(name: &str) -> PathBuf {
     let cache = || {
         let given = env::var_os("XDG_CACHE_HOME").filter(|path| !path.is_empty()).map(PathBuf::from);
         given.or_else(|| Some(PathBuf::from(env::var_os("HOME")?).join(".cache")))

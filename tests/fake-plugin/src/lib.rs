@@ -8,7 +8,7 @@
 //! |---|---|
 //! | `space=gpu`, `tpu`, `host`, `metadata`, `empty`, `ends-in-zero` | what is collected; several by `+`, `gpu+metadata` where nothing is said |
 //! | `file=PATH` | that file is collected as it is |
-//! | `megabytes=N` | a space of that size |
+//! | `megabytes=N` | a space of that size; with `unsorted`, of events out of order |
 //! | `garbage` | bytes that are no space |
 //! | `trailing-nul` | one byte more is announced, a 0 |
 //! | `tid=N` | a line of the host plane besides the main thread's |

@@ -210,15 +210,19 @@ fn ends_in_zero() -> XPlane {
 }
 
 /// A space of about this many bytes, written without a copy in memory: a plane with one line of equal kernels, of 64
-/// bytes and 2 ns each.
+/// bytes and 2 ns each, where asked the second of each two before the first.
 fn sized(size: usize) -> Vec<u8> {
     const EVENT: usize = 64;
     let mut plane = Plane::new(0, "/device:GPU:0");
     plane.kind_id("kernel");
     let stats = [("correlation_id", Value::Uint64Value(1)), ("pad", Value::BytesValue(vec![1; 36]))];
     let stats = stats.map(|(name, value)| plane.stat(name, value));
-    let line =
-        XLine { id: 13, name: "Stream #13(Compute)".to_owned(), timestamp_ns: now_ns() as i64, ..Default::default() };
+    let line = XLine {
+        id: 13,
+        name: "Stream #13(Compute)".to_owned(),
+        timestamp_ns: on_device(now_ns()),
+        ..Default::default()
+    };
     let (plane, line) = (plane.0.encode_to_vec(), line.encode_to_vec());
     let event = XEvent { metadata_id: 1, duration_ps: 1000, stats: stats.into(), ..Default::default() }.encode_to_vec();
     // Tag and length of the event, tag of its offset, and the offset in as many bytes as fill it up.
@@ -234,7 +238,8 @@ fn sized(size: usize) -> Vec<u8> {
     bytes.push(0x1a);
     encode_varint(line_size as u64, &mut bytes);
     bytes.extend(&line);
-    for at in 0..count as u64 {
+    let swapped = u64::from(told("unsorted"));
+    for at in (0..count as u64).map(|at| at ^ swapped) {
         bytes.extend([0x22, EVENT as u8 - 2]);
         bytes.extend(&event);
         bytes.push(0x10);

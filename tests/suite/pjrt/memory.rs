@@ -2,8 +2,10 @@
 
 use std::fs;
 
-use super::{Counts, Fake, ONE_SESSION, load, space};
+use super::{Counts, Fake, ONE_SESSION, library, load, space};
+use zprof::{Platform, ProfilerOptions};
 use zprof_runtime::__test::PluginSession;
+use zprof_tests::profile::exclusive;
 
 /// The most memory that the process had since [`forget_peak`], in bytes.
 fn peak() -> usize {
@@ -47,4 +49,37 @@ fn a_gigabyte_is_looked_at_in_the_plugins_own_memory() {
     assert!((0.99..1.05).contains(&lent), "{lent} times its size, of which the plugin has one");
     let copied = taken(256, |session| session.collect().expect("it collects").len());
     assert!((1.99..2.05).contains(&copied), "{copied} times its size, of which the plugin has one");
+}
+
+/// What the stop of a whole session takes, in units of the space of `megabytes` that the plugin makes.
+fn stopped(megabytes: usize, further: &str) -> f64 {
+    let fake = Fake::new(&format!("megabytes={megabytes},{further}"));
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let options = ProfilerOptions::default().repository_path(folder.path());
+    let platform = Platform::load(library()).expect("the fake is a plugin");
+    let mut profiler = platform.profiler(options).expect("good options");
+    profiler.start().expect("nothing else runs");
+    (0..1000).for_each(|index| {
+        zprof::scope!("launch", index = index);
+    });
+    forget_peak();
+    let before = peak();
+    let profile = profiler.stop().expect("the files can be written").expect("it was running");
+    let taken = (peak() - before) as f64 / (megabytes << 20) as f64;
+    assert_eq!(profile.warnings.len(), usize::from(further.contains("shift")), "{:?}", profile.warnings);
+    assert_eq!(fake.counts(), ONE_SESSION);
+    taken
+}
+
+/// More than the allocator takes from what it has kept.
+const MEGABYTES: usize = 34;
+
+#[test]
+fn a_stop_takes_less_than_twice_the_space_beside_the_plugins_own() {
+    let _alone = exclusive();
+    let passed = stopped(MEGABYTES, "");
+    assert!((1.9..2.1).contains(&passed), "{passed} times the space, of which the plugin has one");
+    // Sorted and moved: the copy, the events in order, and 16 bytes for each of them; the plugin has freed its own.
+    let written_anew = stopped(MEGABYTES, "unsorted,shift-ns=-5000000000");
+    assert!((1.9..2.4).contains(&written_anew), "{written_anew} times the space");
 }

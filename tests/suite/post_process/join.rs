@@ -61,6 +61,48 @@ fn a_device_plane_passes_with_its_times_relative_and_in_order() {
 }
 
 #[test]
+fn a_device_plane_from_before_the_session_is_moved_into_it() {
+    let start = i64::try_from(START).expect("a time");
+    let device = Plane::new("/device:GPU:0")
+        .line(7, "begins early", start - 300)
+        .event("second", 2_001, 5)
+        .text("kernel_details", "grid:1")
+        .event("first", 1, 2)
+        .line(8, "counts from before", start - 900)
+        .event("k", 600_001, 5)
+        .aggregated("all", 3, 9)
+        .event("longer", 600_001, 7)
+        .line(9, "of another age", start - 90_000_000_000)
+        .event("old", 0, 1)
+        .line(10, "counts from the session", 40)
+        .event("k", 1, 2);
+    let other = Plane::new("/device:GPU:1").line(7, "s", start - 2).event("k", 0, 1);
+    let early = space([device, other]);
+    assert_alike(&early, START);
+    let text = canonical(&join_bytes(&early.encode_to_vec(), 77, START).expect("a space")).to_string();
+    let warnings = "\
+warning \"plane `/device:GPU:0`: line `begins early` (id 7) begins 300 ns before the session; the lines of this plane are moved to 300 ns later\"
+warning \"plane `/device:GPU:0`: line `of another age` (id 9) begins 90000000000 ns before the session; it is moved to 90000000000 ns later\"
+warning \"plane `/device:GPU:1`: line `s` (id 7) begins 2 ns before the session; the lines of this plane are moved to 2 ns later\"
+";
+    let lines = "
+  line \"begins early\" id 7 at 0 ns
+    at 1 ps for 2 ps of \"first\"
+    at 2001 ps for 5 ps kernel_details=ref:\"grid:1\" of \"second\"
+  line \"counts from before\" id 8 at 0 ns
+    3 times for 9 ps of \"all\"
+    at 1 ps for 7 ps of \"longer\"
+    at 1 ps for 5 ps of \"k\"
+  line \"of another age\" id 9 at 0 ns
+    at 0 ps for 1 ps of \"old\"
+  line \"counts from the session\" id 10 at 40 ns
+    at 1 ps for 2 ps of \"k\"
+plane \"/device:GPU:1\" id 0
+";
+    assert!(text.starts_with(warnings) && text.contains(lines), "{text}");
+}
+
+#[test]
 fn broken_bytes_are_named_by_place() {
     let device = Plane::new("/device:GPU:0").line(7, "s", 1).event("k", 0, 1);
     let mut bytes = space([device]).encode_to_vec();

@@ -2,8 +2,8 @@
 //! tracers, in memory that does not grow with the plugin's events.
 //!
 //! Planes of the host, and planes that share a name, are decoded and merged. Every other plane, and those are the large
-//! ones, passes as the bytes that it came in: only the heads of its lines are written anew, and its events are moved
-//! only where they are out of order.
+//! ones, passes as the bytes that it came in: only the heads of its lines are written anew, and its events only where
+//! they are out of order or count from before the session.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -81,20 +81,25 @@ pub(crate) fn join<'a>(
     let mut space = XSpace::default();
     let mut planes: Vec<(&str, Option<LeanPlane<'a>>)> = Vec::new();
     let mut listed = HashSet::new();
+    let start = i64::try_from(session.start_ns).unwrap_or(i64::MAX);
+    let mut early = Vec::new();
     for (name, body) in &raw {
         let mut lean = None;
         if !is_merged(name) && counts.get(name.as_str()) == Some(&1) {
-            lean = Some(LeanPlane::read(body).map_err(broken)?).filter(|plane| !plane.begins_early(session.start_ns));
-        }
-        if lean.is_none() {
-            space.planes.push(XPlane::decode(*body).map_err(|cause| undecodable(name, cause))?);
+            let mut plane = LeanPlane::read(body).map_err(broken)?;
+            plane.clamp(name, start, &mut early);
+            lean = Some(plane);
+        } else {
+            let mut plane = XPlane::decode(*body).map_err(|cause| undecodable(name, cause))?;
+            normalise::clamp_plane(&mut plane, start, &mut early);
+            space.planes.push(plane);
         }
         if listed.insert(name.as_str()) {
             planes.push((name, lean));
         }
     }
     post_process::set_process_id(&mut space, session.process_id);
-    joined.warnings.extend(normalise::clamp_early_lines(&mut space, session.start_ns));
+    joined.warnings.extend(early);
     post_process::post_process(&mut space, session.start_ns, 0);
     let mut take = |name: &str| {
         let at = space.planes.iter().position(|plane| plane.name == name)?;

@@ -1,6 +1,7 @@
 //! Times and order: lines count from the start of the session, and their events are in start order.
 
 use super::merge::offset_of;
+use std::borrow::Cow;
 use std::cmp::Reverse;
 use zprof_proto::x_event::Data;
 use zprof_proto::{XLine, XPlane, XSpace};
@@ -44,24 +45,50 @@ pub(crate) fn clamp_early_lines(space: &mut XSpace, start_ns: u64) -> Vec<String
     warnings
 }
 
-fn clamp_plane(plane: &mut XPlane, start: i64, warnings: &mut Vec<String>) {
-    let early: Vec<i64> = plane.lines.iter().map(|line| early_by(line, start)).collect();
+/// What is known of a line's times before its events are moved.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Begin<'a> {
+    pub(super) id: i64,
+    pub(super) name: Cow<'a, str>,
+    pub(super) timestamp_ns: i64,
+    /// The least offset of an event that is not aggregated.
+    pub(super) first_ps: Option<i64>,
+}
+
+/// By how much each of a plane's lines moves; none where it does not count from the Unix epoch.
+pub(super) fn shifts<'a>(
+    plane: &str,
+    lines: impl Iterator<Item = Begin<'a>> + Clone,
+    start: i64,
+    warnings: &mut Vec<String>,
+) -> Vec<Option<i64>> {
+    let early: Vec<i64> = lines.clone().map(|line| early_by(&line, start)).collect();
     let common = early.iter().copied().filter(|&ns| ns <= MAX_CLOCK_SKEW_NS).max().unwrap_or(0);
     let mut reported = false;
-    for (line, early) in plane.lines.iter_mut().zip(early) {
-        if !is_absolute(line, start) {
-            continue;
+    let shift = |(line, early): (Begin<'_>, i64)| {
+        if !is_absolute(line.timestamp_ns, start) {
+            return None;
         }
         let alone = early > MAX_CLOCK_SKEW_NS;
         if alone || (early > 0 && early == common && !reported) {
             let moved = if alone { "it is" } else { "the lines of this plane are" };
             warnings.push(format!(
-                "plane `{}`: line `{}` (id {}) begins {early} ns before the session; {moved} moved to {early} ns later",
-                plane.name, line.name, line.id
+                "plane `{plane}`: line `{}` (id {}) begins {early} ns before the session; {moved} moved to {early} ns \
+                 later",
+                line.name, line.id
             ));
             reported |= !alone;
         }
-        let shift = if alone { early } else { common };
+        Some(if alone { early } else { common })
+    };
+    lines.zip(early).map(shift).collect()
+}
+
+/// [`clamp_early_lines`] for one plane.
+pub(super) fn clamp_plane(plane: &mut XPlane, start: i64, warnings: &mut Vec<String>) {
+    let shifts = shifts(&plane.name, plane.lines.iter().map(Begin::of), start, warnings);
+    for (line, shift) in plane.lines.iter_mut().zip(shifts) {
+        let Some(shift) = shift else { continue };
         line.timestamp_ns = line.timestamp_ns.saturating_add(shift);
         if line.timestamp_ns < start {
             count_from(line, start);
@@ -69,15 +96,22 @@ fn clamp_plane(plane: &mut XPlane, start: i64, warnings: &mut Vec<String>) {
     }
 }
 
-/// Whether the line counts from the Unix epoch, as raw lines do.
-fn is_absolute(line: &XLine, start: i64) -> bool {
-    line.timestamp_ns > start / 2
+impl<'a> Begin<'a> {
+    fn of(line: &'a XLine) -> Self {
+        let timed = line.events.iter().filter(|event| !matches!(event.data, Some(Data::NumOccurrences(_))));
+        let first_ps = timed.map(offset_of).min();
+        Self { id: line.id, name: Cow::Borrowed(&line.name), timestamp_ns: line.timestamp_ns, first_ps }
+    }
+}
+
+/// Whether a line counts from the Unix epoch, as raw lines do.
+fn is_absolute(timestamp_ns: i64, start: i64) -> bool {
+    timestamp_ns > start / 2
 }
 
 /// By how many nanoseconds, rounded up, the first event of an absolute line begins before `start`; 0 if none does.
-fn early_by(line: &XLine, start: i64) -> i64 {
-    let timed = line.events.iter().filter(|event| !matches!(event.data, Some(Data::NumOccurrences(_))));
-    let Some(first) = timed.map(offset_of).min().filter(|_| is_absolute(line, start)) else { return 0 };
+fn early_by(line: &Begin<'_>, start: i64) -> i64 {
+    let Some(first) = line.first_ps.filter(|_| is_absolute(line.timestamp_ns, start)) else { return 0 };
     let early_ps = (i128::from(start) - i128::from(line.timestamp_ns)) * 1000 - i128::from(first);
     let early_ns = (early_ps + 999).div_euclid(1000).max(0);
     i64::try_from(early_ns).unwrap_or(i64::MAX)
