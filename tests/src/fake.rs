@@ -134,6 +134,30 @@ impl Fake {
         (correlation, start_ns)
     }
 
+    /// Executes nothing through the fake, with these extensions of the call; gives the caller's context that the fake
+    /// found in them, or -1.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the fake is not what it was.
+    ///
+    /// # Safety
+    ///
+    /// `extensions` is null or points to a chain of PJRT's extensions.
+    #[must_use]
+    pub unsafe fn execute(&self, extensions: *const std::ffi::c_void) -> i64 {
+        #[repr(C)]
+        struct Args {
+            struct_size: usize,
+            extension_start: *const std::ffi::c_void,
+        }
+        let args = Args { struct_size: 80, extension_start: extensions };
+        // SAFETY: the fake declares the symbol with this type.
+        let execute = unsafe { self.library.get::<unsafe extern "C" fn(*const Args) -> i64>(b"zprof_fake_execute") };
+        // SAFETY: the arguments begin as they should, and the caller vouches for the chain.
+        unsafe { execute.expect("the fake has it")(&args) }
+    }
+
     /// The table that the fake's `GetPjrtApi` gives.
     ///
     /// # Panics
