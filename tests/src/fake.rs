@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::{env, fmt};
 
 use libloading::Library;
+use zprof::Linkage;
 
 /// The library of the fake plugin.
 ///
@@ -134,27 +135,23 @@ impl Fake {
         (correlation, start_ns)
     }
 
-    /// Executes nothing through the fake, with these extensions of the call; gives the caller's context that the fake
-    /// found in them, or -1.
+    /// Executes nothing through the fake, linked or not; gives the caller's context that the fake found, or -1.
     ///
     /// # Panics
     ///
     /// Panics if the fake is not what it was.
-    ///
-    /// # Safety
-    ///
-    /// `extensions` is null or points to a chain of PJRT's extensions.
     #[must_use]
-    pub unsafe fn execute(&self, extensions: *const std::ffi::c_void) -> i64 {
+    pub fn execute(&self, link: Option<&Linkage>) -> i64 {
         #[repr(C)]
         struct Args {
             struct_size: usize,
             extension_start: *const std::ffi::c_void,
         }
-        let args = Args { struct_size: 80, extension_start: extensions };
+        let extension_start = link.map_or(std::ptr::null(), Linkage::as_ptr);
+        let args = Args { struct_size: 80, extension_start };
         // SAFETY: the fake declares the symbol with this type.
         let execute = unsafe { self.library.get::<unsafe extern "C" fn(*const Args) -> i64>(b"zprof_fake_execute") };
-        // SAFETY: the arguments begin as they should, and the caller vouches for the chain.
+        // SAFETY: the arguments begin as they should, and the link gives null or a chain.
         unsafe { execute.expect("the fake has it")(&args) }
     }
 

@@ -63,6 +63,6 @@ pub use zprof_macros::Value;
 /// has nothing to record; `async fn` and whole `impl` blocks are not available in this version.
 pub use zprof_macros::trace;
 pub use zprof_runtime::{
-    AdvancedValue, DeviceType, ENABLED, Error, ErrorKind, Level, Platform, Profile, Profiler, ProfilerOptions, Result,
-    SessionId, Span, Value,
+    AdvancedValue, DeviceType, ENABLED, Error, ErrorKind, Level, Linkage, Platform, Profile, Profiler, ProfilerOptions,
+    Result, SessionId, Span, Value,
 };

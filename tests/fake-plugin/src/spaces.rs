@@ -199,7 +199,8 @@ fn host() -> XPlane {
         plane.line(tid as i64, &format!("tf_fake/{tid}"), start as i64);
         for call in calls {
             // Unsigned in the plugin's text, so that "no context" is too large for an int64.
-            let id = u64::try_from(call.context).map_or(Value::Uint64Value(u64::MAX), |_| Value::Int64Value(call.context));
+            let id =
+                u64::try_from(call.context).map_or(Value::Uint64Value(u64::MAX), |_| Value::Int64Value(call.context));
             plane.event(NAME, (call.start_ns - start) as i64, call.duration_ns as i64, consumer(id));
         }
     }

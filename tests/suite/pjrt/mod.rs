@@ -11,8 +11,10 @@ use zprof_runtime::__test::{Plugin, PluginSession, capture, plugin, space_bytes}
 use zprof_tests::fake::{Counts, Fake, library};
 
 mod found;
+mod linkage;
 mod memory;
 mod misbehaving;
+mod parity;
 mod real;
 mod session;
 
