@@ -1,6 +1,7 @@
 //! The fake PJRT plugin, told what to do: its library is built with the tests and lies beside them.
 
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 use std::{env, fmt};
 
 use libloading::Library;
@@ -19,6 +20,15 @@ pub fn library() -> PathBuf {
     let found =
         folders.flat_map(|folder| [folder.join(&name), folder.join("deps").join(&name)]).find(|path| path.exists());
     found.unwrap_or_else(|| panic!("`{name}` does not lie beside `{}`", program.display()))
+}
+
+/// Does nothing, for longer than the clock of scopes differs from the fake's: an event of the fake's lies inside a scope
+/// for sure if this stands between their ends.
+pub fn spin() {
+    let begun = Instant::now();
+    while begun.elapsed() < Duration::from_micros(20) {
+        std::hint::spin_loop();
+    }
 }
 
 /// What the fake counts.

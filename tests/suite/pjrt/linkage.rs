@@ -3,7 +3,7 @@
 use std::ptr::null;
 
 use zprof::{Linkage, Platform, ProfilerOptions};
-use zprof_tests::fake::{Fake, library};
+use zprof_tests::fake::{Fake, library, spin};
 use zprof_tests::profile::{Recorded, Stat, exclusive, stats};
 
 use super::ONE_SESSION;
@@ -21,6 +21,7 @@ fn linked(words: &str) -> (Fake, [Option<i64>; 2], Recorded) {
         [Linkage::compile(&platform), Linkage::execute(&platform)].map(|link| {
             let found = fake.execute(Some(&link));
             assert_eq!(found, link.id().unwrap_or(-1));
+            spin();
             link.id()
         })
     });

@@ -17,6 +17,7 @@ mod misbehaving;
 mod parity;
 mod real;
 mod session;
+mod xprof;
 
 const LONG: Duration = Duration::from_secs(60);
 

@@ -8,7 +8,7 @@ use zprof::{Platform, ProfilerOptions};
 use zprof_proto::x_stat::Value;
 use zprof_proto::{XLine, XPlane, XSpace, XStat, XStatMetadata};
 use zprof_runtime::__test::{PluginSession, plugin, space_bytes};
-use zprof_tests::fake::{Fake, library};
+use zprof_tests::fake::{Fake, library, spin};
 use zprof_tests::profile::{exclusive, start_ns};
 use zprof_tests::{canonical, oracle};
 
@@ -22,8 +22,10 @@ fn work(fake: &Fake) {
         zprof::scope!("outer", {
             zprof::scope!("inner", text = "t", {
                 let _ = fake.launch(1_500);
+                spin();
             });
             let _ = fake.launch(700);
+            spin();
         });
     }
     let named = |name: &str| thread::Builder::new().name(name.to_owned());
@@ -32,6 +34,7 @@ fn work(fake: &Fake) {
             zprof::scope!("caller", {
                 assert_eq!(fake.execute(None), -1);
                 let _ = fake.launch(300);
+                spin();
             });
         };
         named("caller").spawn_scoped(scope, caller).expect("a thread can be made");
