@@ -28,8 +28,8 @@ static NEXT_ID: AtomicI64 = AtomicI64::new(0x7a70 << 32);
 /// recorded and the pointer is null, as it is in a call without extensions.
 ///
 /// ```
+/// # use zprof_runtime as zprof;
 /// # use std::ffi::c_void;
-/// # use std::ptr::null;
 /// # #[repr(C)]
 /// # struct ExecuteArgs {
 /// #     struct_size: usize,
@@ -37,12 +37,12 @@ static NEXT_ID: AtomicI64 = AtomicI64::new(0x7a70 << 32);
 /// # }
 /// # fn execute(_args: &mut ExecuteArgs) {}
 /// let platform = zprof::Platform::host(); // the one whose plugin is called
-/// zprof::scope!("decode", {
-///     let link = zprof::Linkage::execute(&platform);
-///     let mut args = ExecuteArgs { struct_size: size_of::<ExecuteArgs>(), extension_start: link.as_ptr() };
-///     execute(&mut args); // PJRT_LoadedExecutable_Execute
-/// });
-/// # assert_eq!(zprof::Linkage::execute(&platform).as_ptr(), null());
+///
+/// let link = zprof::Linkage::execute(&platform);
+/// let mut args = ExecuteArgs { struct_size: size_of::<ExecuteArgs>(), extension_start: link.as_ptr() };
+/// execute(&mut args); // PJRT_LoadedExecutable_Execute
+/// drop(link);
+/// # assert!(args.extension_start.is_null(), "the host has no plugin");
 /// ```
 #[must_use = "the call has the link only while this lives"]
 pub struct Linkage {
