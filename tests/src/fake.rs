@@ -1,9 +1,11 @@
 //! The fake PJRT plugin, told what to do: its library is built with the tests and lies beside them.
 
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 use std::{env, fmt};
 
 use libloading::Library;
+use zprof::Linkage;
 
 /// The library of the fake plugin.
 ///
@@ -18,6 +20,15 @@ pub fn library() -> PathBuf {
     let found =
         folders.flat_map(|folder| [folder.join(&name), folder.join("deps").join(&name)]).find(|path| path.exists());
     found.unwrap_or_else(|| panic!("`{name}` does not lie beside `{}`", program.display()))
+}
+
+/// Does nothing, for longer than the clock of scopes differs from the fake's: an event of the fake's lies inside a scope
+/// for sure if this stands between their ends.
+pub fn spin() {
+    let begun = Instant::now();
+    while begun.elapsed() < Duration::from_micros(20) {
+        std::hint::spin_loop();
+    }
 }
 
 /// What the fake counts.
@@ -132,6 +143,26 @@ impl Fake {
         // SAFETY: the number may be written.
         let correlation = unsafe { launch.expect("the fake has it")(duration_ns, &mut start_ns) };
         (correlation, start_ns)
+    }
+
+    /// Executes nothing through the fake, linked or not; gives the caller's context that the fake found, or -1.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the fake is not what it was.
+    #[must_use]
+    pub fn execute(&self, link: Option<&Linkage>) -> i64 {
+        #[repr(C)]
+        struct Args {
+            struct_size: usize,
+            extension_start: *const std::ffi::c_void,
+        }
+        let extension_start = link.map_or(std::ptr::null(), Linkage::as_ptr);
+        let args = Args { struct_size: 80, extension_start };
+        // SAFETY: the fake declares the symbol with this type.
+        let execute = unsafe { self.library.get::<unsafe extern "C" fn(*const Args) -> i64>(b"zprof_fake_execute") };
+        // SAFETY: the arguments begin as they should, and the link gives null or a chain.
+        unsafe { execute.expect("the fake has it")(&args) }
     }
 
     /// The table that the fake's `GetPjrtApi` gives.

@@ -31,7 +31,7 @@ pub use error::{Error, ErrorKind, Result};
 #[cfg(not(zprof_loom))]
 pub use record::Span;
 #[cfg(not(zprof_loom))]
-pub use session::{AdvancedValue, DeviceType, Platform, Profile, Profiler, ProfilerOptions, SessionId};
+pub use session::{AdvancedValue, DeviceType, Linkage, Platform, Profile, Profiler, ProfilerOptions, SessionId};
 pub use site::Level;
 pub use value::Value;
 

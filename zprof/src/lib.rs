@@ -65,6 +65,6 @@ pub use zprof_macros::Value;
 /// A function that returns a future, without being `async`, is recorded while it makes the future, not while that runs.
 pub use zprof_macros::trace;
 pub use zprof_runtime::{
-    AdvancedValue, DeviceType, ENABLED, Error, ErrorKind, Level, Platform, Profile, Profiler, ProfilerOptions, Result,
-    SessionId, Span, Value,
+    AdvancedValue, DeviceType, ENABLED, Error, ErrorKind, Level, Linkage, Platform, Profile, Profiler, ProfilerOptions,
+    Result, SessionId, Span, Value,
 };

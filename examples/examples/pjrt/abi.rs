@@ -95,8 +95,12 @@ macro_rules! arguments {
         impl $name {
             /// The struct with its size, and zeros: nothing given.
             pub(crate) fn new() -> Self {
-                let head = Head { struct_size: size_of::<Self>(), extension_start: ptr::null() };
-                Self { head, $($field: Zero::ZERO,)* }
+                Self { head: Self::head(ptr::null()), $($field: Zero::ZERO,)* }
+            }
+
+            /// The struct's size, and a chain of extensions.
+            pub(crate) fn head(extension_start: *const c_void) -> Head {
+                Head { struct_size: size_of::<Self>(), extension_start }
             }
         }
 

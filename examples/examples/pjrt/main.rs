@@ -60,7 +60,7 @@ fn run(options: &Options) -> Result<(), Box<dyn Error>> {
 
     let mut profiler = platform.profiler(zprof::ProfilerOptions::default().repository_path(&options.output))?;
     profiler.start()?;
-    let largest = execute(plugin, options.steps)?;
+    let largest = execute(&platform, plugin, options.steps)?;
     let profile = profiler.stop()?.ok_or("the profiler was not running")?;
 
     println!("largest difference from the plain computation: {largest:e}");
@@ -79,11 +79,13 @@ fn platform(named: Option<&Path>) -> Result<(zprof::Platform, PathBuf), Box<dyn 
 
 /// Runs the network on the plugin's device; returns the largest difference of all steps.
 #[zprof::trace("pjrt.execute_all", steps)]
-fn execute(plugin: Plugin, steps: usize) -> Result<f32, Box<dyn Error>> {
+fn execute(platform: &zprof::Platform, plugin: Plugin, steps: usize) -> Result<f32, Box<dyn Error>> {
     let client = zprof::scope!("pjrt.client", { Client::new(plugin)? });
     println!("its platform is {}", client.platform_name()?);
 
-    let executable = zprof::scope!("pjrt.compile", bytes = mlp::PROGRAM.len(), { client.compile(mlp::PROGRAM)? });
+    let executable = zprof::scope!("pjrt.compile", bytes = mlp::PROGRAM.len(), {
+        client.compile(mlp::PROGRAM, &zprof::Linkage::compile(platform))?
+    });
     let network = Mlp::new(SEED);
     let weights = zprof::scope!("pjrt.load", {
         network.arguments().iter().map(|array| upload(&client, array)).collect::<Result<Vec<_>, _>>()?
@@ -99,7 +101,8 @@ fn execute(plugin: Plugin, steps: usize) -> Result<f32, Box<dyn Error>> {
         zprof::scope!("pjrt.step", root = true, step_num = step);
         let input = upload(&client, &Array { data: batch, shape: vec![mlp::ROWS, mlp::INPUTS] })?;
         let arguments: Vec<&Buffer<'_>> = [&input].into_iter().chain(&weights).collect();
-        let (output, done) = zprof::scope!("pjrt.execute", { executable.execute(&arguments)? });
+        let (output, done) =
+            zprof::scope!("pjrt.execute", { executable.execute(&arguments, &zprof::Linkage::execute(platform))? });
         zprof::scope!("pjrt.await", { done.wait()? });
         zprof::scope!("pjrt.download", bytes = size_of_val(&*result), { output.download(&mut result)? });
         largest = largest.max(zprof::scope!("pjrt.check", { mlp::difference(&result, expected) }));

@@ -13,6 +13,7 @@ use std::ptr::{self, NonNull};
 use std::slice;
 
 use libloading::Library;
+use zprof::Linkage;
 
 use crate::abi::{self, Api, Function, GetApi, Handle, Object, Slot};
 
@@ -201,8 +202,8 @@ impl Client {
         Ok(unsafe { string(name.name, name.name_size) })
     }
 
-    /// Compiles a StableHLO module, for one device.
-    pub(crate) fn compile(&self, code: &str) -> Result<Executable<'_>> {
+    /// Compiles a StableHLO module, for one device. The plugin hears from `link` who calls.
+    pub(crate) fn compile(&self, code: &str, link: &Linkage) -> Result<Executable<'_>> {
         let plugin = self.owned.plugin;
         let program = abi::Program {
             code: code.as_ptr().cast(),
@@ -212,13 +213,14 @@ impl Client {
             ..abi::Program::new()
         };
         let mut compile = abi::ClientCompile {
+            head: abi::ClientCompile::head(link.as_ptr()),
             client: self.owned.handle,
             program: &program,
             compile_options: COMPILE_OPTIONS.as_ptr().cast(),
             compile_options_size: COMPILE_OPTIONS.len(),
             ..abi::ClientCompile::new()
         };
-        // SAFETY: client, program and options outlive the call, and their lengths are right.
+        // SAFETY: client, program, options and link outlive the call, and their lengths are right.
         unsafe { plugin.call(&abi::CLIENT_COMPILE, &mut compile) }?;
         let function = abi::CLIENT_COMPILE.name;
         let owned = Owned::new(plugin, function, compile.executable, abi::LOADED_EXECUTABLE_DESTROY)?;
@@ -273,13 +275,15 @@ pub(crate) struct Executable<'c> {
 }
 
 impl<'c> Executable<'c> {
-    /// Starts the program; its output can be used at once, and the event says when it is there.
-    pub(crate) fn execute(&self, arguments: &[&Buffer<'c>]) -> Result<(Buffer<'c>, Event<'c>)> {
+    /// Starts the program; its output can be used at once, and the event says when it is there. The plugin hears from
+    /// `link` who calls.
+    pub(crate) fn execute(&self, arguments: &[&Buffer<'c>], link: &Linkage) -> Result<(Buffer<'c>, Event<'c>)> {
         let plugin = self.owned.plugin;
         let arguments: Vec<Handle> = arguments.iter().map(|buffer| buffer.owned.handle).collect();
         let mut output: Handle = ptr::null_mut();
         let mut complete: Handle = ptr::null_mut();
         let mut execute = abi::Execute {
+            head: abi::Execute::head(link.as_ptr()),
             executable: self.owned.handle,
             options: &abi::ExecuteOptions::new(),
             argument_lists: &arguments.as_ptr(),
@@ -289,7 +293,7 @@ impl<'c> Executable<'c> {
             complete_events: &raw mut complete,
             ..abi::Execute::new()
         };
-        // SAFETY: executable and buffers are alive, the lists have the lengths told, `compile` has seen that there is
+        // SAFETY: executable, buffers and link are alive, the lists have the lengths told, `compile` has seen that there is
         // one output, and the temporaries live to the end of the function. The plugin checks number and sizes of the
         // buffers.
         unsafe { plugin.call(&abi::EXECUTE, &mut execute) }?;

@@ -81,8 +81,39 @@ static RELEASED: Mutex<bool> = Mutex::new(false);
 static RELEASE: Condvar = Condvar::new();
 /// Whether a call is blocked, or was.
 static BLOCKED: AtomicBool = AtomicBool::new(false);
-/// Kernels that the program launched: start in nanoseconds since the epoch, and length.
-static KERNELS: Mutex<Vec<(u64, u64)>> = Mutex::new(Vec::new());
+/// Kernels that the program launched.
+static KERNELS: Mutex<Vec<Kernel>> = Mutex::new(Vec::new());
+/// Calls of the program's that named their caller.
+static CALLS: Mutex<Vec<Call>> = Mutex::new(Vec::new());
+
+/// A kernel. It starts as its launch does.
+#[derive(Clone, Copy)]
+struct Kernel {
+    /// In nanoseconds since the epoch.
+    start_ns: u64,
+    duration_ns: u64,
+    launch_ns: u64,
+    /// The thread that launched it.
+    tid: u64,
+}
+
+/// A call of `PJRT_LoadedExecutable_Execute`, as the plugin's own recorder sees it.
+#[derive(Clone, Copy)]
+struct Call {
+    /// In nanoseconds since the epoch.
+    start_ns: u64,
+    duration_ns: u64,
+    tid: u64,
+    /// The caller's context, or -1.
+    context: i64,
+}
+
+/// Id of the calling thread, or that of the process where the system does not say.
+fn tid() -> u64 {
+    let link = std::fs::read_link("/proc/thread-self").unwrap_or_default();
+    let tid = link.file_name().and_then(|name| name.to_str()).and_then(|name| name.parse().ok());
+    tid.unwrap_or_else(|| std::process::id().into())
+}
 
 fn lock<T>(mutex: &'static Mutex<T>) -> MutexGuard<'static, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -113,6 +144,7 @@ fn number<T: std::str::FromStr>(word: &str, otherwise: T) -> T {
 fn configure(text: &str) {
     *lock(&WORDS) = Some(text.split(',').map(str::trim).filter(|word| !word.is_empty()).map(str::to_owned).collect());
     lock(&KERNELS).clear();
+    lock(&CALLS).clear();
     *lock(&RELEASED) = false;
     BLOCKED.store(false, Ordering::SeqCst);
 }
@@ -164,21 +196,63 @@ pub extern "C" fn zprof_fake_blocked() -> bool {
 }
 
 /// Launches a kernel that runs from now on for so long, by the real-time clock; gives its correlation id, and its
-/// start through `start_ns`. It is in the `gpu` plane of the next collected space.
+/// start through `start_ns`. It is in the `gpu` plane of the next collected space, and the launch beside it.
 ///
 /// # Safety
 ///
 /// `start_ns` is null or may be written.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zprof_fake_launch(duration_ns: u64, start_ns: *mut u64) -> u64 {
+    let tid = tid();
     let now = spaces::now_ns();
     if !start_ns.is_null() {
         // SAFETY: the caller says so.
         unsafe { start_ns.write(now) };
     }
     let mut kernels = lock(&KERNELS);
-    kernels.push((now, duration_ns));
+    let launch_ns = spaces::now_ns().saturating_sub(now);
+    kernels.push(Kernel { start_ns: now, duration_ns, launch_ns, tid });
     spaces::FIRST_CORRELATION + kernels.len() as u64 - 1
+}
+
+/// Executes nothing, as `PJRT_LoadedExecutable_Execute` does it whose arguments begin with a size and a chain of
+/// extensions. The call is in the `host` plane of the next collected space, with the context that the chain has, which
+/// is returned; -1 where it has none.
+///
+/// # Safety
+///
+/// `args` points to a size and a pointer, which is null or to a chain of PJRT's extensions.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn zprof_fake_execute(args: *const c_void) -> i64 {
+    const PROFILER: i32 = 1;
+    let tid = tid();
+    let start_ns = spaces::now_ns();
+    let mut context = -1;
+    // SAFETY: the caller says so.
+    let mut node = unsafe { args.byte_add(8).cast::<*const u8>().read() };
+    while !node.is_null() {
+        // SAFETY: an extension begins with its size.
+        let size = unsafe { node.cast::<u64>().read() };
+        // SAFETY: and its kind comes next.
+        let kind = unsafe { node.add(8).cast::<i32>().read() };
+        if kind == PROFILER {
+            if size != 40 {
+                up(&COUNTS.missized);
+            }
+            // SAFETY: that of this kind has its table and its context last.
+            let table = unsafe { node.add(24).cast::<*const c_void>().read() };
+            if !table.is_null() {
+                up(&COUNTS.misused);
+            }
+            // SAFETY: as above.
+            context = unsafe { node.add(32).cast::<i64>().read() };
+        }
+        // SAFETY: every extension has a pointer to the next.
+        node = unsafe { node.add(16).cast::<*const u8>().read() };
+    }
+    let duration_ns = spaces::now_ns().saturating_sub(start_ns);
+    lock(&CALLS).push(Call { start_ns, duration_ns, tid, context });
+    context
 }
 
 /// Copies counts to `out`: live sessions, live errors, live consume results, then how often a session was created,

@@ -1,5 +1,6 @@
 //! The spaces that the fake collects, in the form that plugins of GPUs and TPUs give theirs.
 
+use std::collections::BTreeSet;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use prost::Message as _;
@@ -8,7 +9,7 @@ use zprof_proto::x_event::Data;
 use zprof_proto::x_stat::Value;
 use zprof_proto::{XEvent, XEventMetadata, XLine, XPlane, XSpace, XStat, XStatMetadata};
 
-use crate::{KERNELS, lock, number, told, values};
+use crate::{CALLS, Call, KERNELS, Kernel, lock, number, told, values};
 
 /// Correlation id of the first kernel.
 pub(crate) const FIRST_CORRELATION: u64 = 7001;
@@ -96,14 +97,20 @@ impl Plane {
     }
 }
 
-/// Start and length of every kernel, by the host's clock.
-fn kernels() -> Vec<(u64, u64)> {
+/// Every kernel, by the host's clock.
+fn kernels() -> Vec<Kernel> {
     let launched = lock(&KERNELS).clone();
     if !launched.is_empty() {
         return launched;
     }
     let first = now_ns() - USUAL_KERNELS * USUAL_KERNEL_NS * 2;
-    (0..USUAL_KERNELS).map(|kernel| (first + kernel * USUAL_KERNEL_NS * 2, USUAL_KERNEL_NS)).collect()
+    let kernel = |kernel| Kernel {
+        start_ns: first + kernel * USUAL_KERNEL_NS * 2,
+        duration_ns: USUAL_KERNEL_NS,
+        launch_ns: 900,
+        tid: std::process::id().into(),
+    };
+    (0..USUAL_KERNELS).map(kernel).collect()
 }
 
 /// A time of the host on the device's clock.
@@ -111,16 +118,19 @@ fn on_device(time_ns: u64) -> i64 {
     (time_ns as i64).wrapping_add(number("shift-ns", 0))
 }
 
-/// The plane of the driver's API, on the main thread's line: one launch a kernel.
+/// The plane of the driver's API, with a line for each thread that launched: one launch a kernel.
 fn launches() -> XPlane {
     let mut plane = Plane::new(-1, "/host:CUPTI");
     let kernels = kernels();
-    let start = kernels.first().map_or(0, |kernel| kernel.0);
-    plane.line(i64::from(std::process::id()), "launching", start as i64 - 1_000);
-    for (at, (start_ns, _)) in kernels.iter().enumerate() {
-        let correlation = Value::Uint64Value(FIRST_CORRELATION + at as u64);
-        let offset = (start_ns - start) as i64;
-        plane.event("cuLaunchKernel", offset, 900, vec![("correlation_id", correlation)]);
+    let start = kernels.first().map_or(0, |kernel| kernel.start_ns as i64) - 1_000;
+    let threads: BTreeSet<u64> = kernels.iter().map(|kernel| kernel.tid).collect();
+    for tid in threads {
+        plane.line(tid as i64, "launching", start);
+        for (at, kernel) in kernels.iter().enumerate().filter(|(_, kernel)| kernel.tid == tid) {
+            let correlation = Value::Uint64Value(FIRST_CORRELATION + at as u64);
+            let offset = kernel.start_ns as i64 - start;
+            plane.event("cuLaunchKernel", offset, kernel.launch_ns as i64, vec![("correlation_id", correlation)]);
+        }
     }
     plane.0
 }
@@ -129,9 +139,9 @@ fn launches() -> XPlane {
 fn gpu() -> XPlane {
     let mut plane = Plane::new(0, "/device:GPU:0");
     let kernels = kernels();
-    let start = kernels.first().map_or(0, |kernel| kernel.0);
+    let start = kernels.first().map_or(0, |kernel| kernel.start_ns);
     plane.line(13, "Stream #13(Compute)", on_device(start));
-    for (at, (start_ns, duration_ns)) in kernels.iter().enumerate() {
+    for (at, Kernel { start_ns, duration_ns, .. }) in kernels.iter().enumerate() {
         let id = plane.name_id("fusion");
         let stats = vec![
             ("correlation_id", Value::Uint64Value(FIRST_CORRELATION + at as u64)),
@@ -158,31 +168,49 @@ fn gpu() -> XPlane {
 /// A core of a TPU, with steps, modules and operations, whose consumer is linked to the program by context.
 fn tpu() -> XPlane {
     let mut plane = Plane::new(0, "/device:TPU:0");
-    let (first, last) = (kernels().first().copied().unwrap_or_default(), kernels().last().copied().unwrap_or_default());
-    let start = on_device(first.0);
-    let whole = (last.0 + last.1 - first.0) as i64;
+    let kernels = kernels();
+    let first = kernels.first().map_or(0, |kernel| kernel.start_ns);
+    let start = on_device(first);
+    let whole = kernels.last().map_or(0, |last| last.start_ns + last.duration_ns - first) as i64;
     plane.line(1, "Steps", start);
     plane.event("0", 0, whole, vec![("group_id", Value::Int64Value(0))]);
     plane.line(2, "XLA Modules", start);
     let flow = 17 << 2 | 1;
     plane.event("jit_step(42)", 0, whole, vec![("run_id", Value::Int64Value(1)), ("flow", Value::Uint64Value(flow))]);
     plane.line(3, "XLA Ops", start);
-    for (start_ns, duration_ns) in kernels() {
+    for Kernel { start_ns, duration_ns, .. } in kernels {
         let stats = vec![("program_id", Value::Uint64Value(42)), ("hlo_op", Value::StrValue("fusion.1".to_owned()))];
-        plane.event("%fusion.1 = f32[8,8]", (start_ns - first.0) as i64, duration_ns as i64, stats);
+        plane.event("%fusion.1 = f32[8,8]", (start_ns - first) as i64, duration_ns as i64, stats);
     }
     plane.0
 }
 
-/// The plugin's own recorder: lines of the main thread and of those that were named, with times of the host.
+/// The plugin's own recorder: the calls that named their caller, or a call on the main thread's line and on those that
+/// were named, with times of the host.
 fn host() -> XPlane {
+    const NAME: &str = "PJRT_LoadedExecutable_Execute";
     let mut plane = Plane::new(0, "/host:CPU");
-    let now = now_ns() as i64;
-    let named = values("tid").iter().filter_map(|tid| tid.parse().ok()).collect::<Vec<i64>>();
-    for tid in std::iter::once(i64::from(std::process::id())).chain(named) {
-        plane.line(tid, &format!("tf_fake/{tid}"), now - 10_000);
-        let stats = vec![("_ct", Value::Int64Value(14)), ("_c", Value::Uint64Value(5))];
-        plane.event("PJRT_LoadedExecutable_Execute", 0, 5_000, stats);
+    let consumer = |id| vec![("_ct", Value::Int64Value(14)), ("_c", id)];
+    let calls = lock(&CALLS).clone();
+    let threads: BTreeSet<u64> = calls.iter().map(|call| call.tid).collect();
+    for tid in threads {
+        let calls: Vec<&Call> = calls.iter().filter(|call| call.tid == tid).collect();
+        let start = calls.first().map_or(0, |call| call.start_ns);
+        plane.line(tid as i64, &format!("tf_fake/{tid}"), start as i64);
+        for call in calls {
+            // Unsigned in the plugin's text, so that "no context" is too large for an int64.
+            let id =
+                u64::try_from(call.context).map_or(Value::Uint64Value(u64::MAX), |_| Value::Int64Value(call.context));
+            plane.event(NAME, (call.start_ns - start) as i64, call.duration_ns as i64, consumer(id));
+        }
+    }
+    if calls.is_empty() {
+        let now = now_ns() as i64;
+        let named = values("tid").iter().filter_map(|tid| tid.parse().ok()).collect::<Vec<i64>>();
+        for tid in std::iter::once(i64::from(std::process::id())).chain(named) {
+            plane.line(tid, &format!("tf_fake/{tid}"), now - 10_000);
+            plane.event(NAME, 0, 5_000, consumer(Value::Uint64Value(5)));
+        }
     }
     plane.0
 }

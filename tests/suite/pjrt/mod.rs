@@ -11,10 +11,13 @@ use zprof_runtime::__test::{Plugin, PluginSession, capture, plugin, space_bytes}
 use zprof_tests::fake::{Counts, Fake, library};
 
 mod found;
+mod linkage;
 mod memory;
 mod misbehaving;
+mod parity;
 mod real;
 mod session;
+mod xprof;
 
 const LONG: Duration = Duration::from_secs(60);
 

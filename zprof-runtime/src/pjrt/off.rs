@@ -17,6 +17,9 @@ pub struct Plugin(Infallible);
 #[derive(Debug)]
 pub struct PluginSession(#[allow(dead_code)] Infallible);
 
+/// An extension of a call of a plugin, of which there is none in this build.
+pub(crate) struct CallNode(Infallible);
+
 /// A running session of a plugin, of which there is none in this build.
 #[derive(Debug)]
 pub(crate) struct Capture(Infallible);
@@ -86,6 +89,23 @@ impl Plugin {
     /// Why it cannot profile.
     #[must_use]
     pub fn lacks_profiler(&self) -> Option<&str> {
+        match self.0 {}
+    }
+
+    /// The extension for a call.
+    pub(crate) fn call_node(&self, _context: i64) -> Option<CallNode> {
+        match self.0 {}
+    }
+}
+
+impl CallNode {
+    /// The start of the chain.
+    pub(crate) fn as_ptr(&self) -> *const c_void {
+        match self.0 {}
+    }
+
+    /// The caller's context.
+    pub(crate) fn context(&self) -> i64 {
         match self.0 {}
     }
 }

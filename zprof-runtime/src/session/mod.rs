@@ -3,6 +3,7 @@
 mod device;
 mod files;
 mod host;
+mod linkage;
 mod options;
 #[allow(unsafe_code)] // takes a caller's word for a pointer
 mod platform;
@@ -16,6 +17,7 @@ use std::time::{Duration, Instant};
 use self::device::{Device, Piece, Taken};
 use self::files::RunFiles;
 use self::host::Loss;
+pub use self::linkage::Linkage;
 pub use self::options::{AdvancedValue, DeviceType, ProfilerOptions, SessionId};
 pub use self::platform::Platform;
 use crate::ENABLED;
