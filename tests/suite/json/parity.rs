@@ -1,10 +1,8 @@
 //! The export beside TSL's own: on every fixture, and on generated spaces with the real converter.
 
 use std::cell::Cell;
-use std::env;
 use std::fs;
 use std::io::Read;
-use std::path::PathBuf;
 use std::process::Command;
 
 use proptest::collection::vec;
@@ -12,6 +10,7 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use serde_json::Value;
 use zprof_runtime::export::JsonOptions;
+use zprof_tests::oracle::program;
 
 use super::wire::{Kind, Random, bytes, double, event_metadata, int, message, respell, stat_metadata};
 use super::{convert, convert_with, elements, fixture_bytes};
@@ -78,31 +77,17 @@ fn every_spelling_of_a_fixture_gives_the_same_document() {
     }
 }
 
-fn tj_oracle() -> PathBuf {
-    let folder = env::var_os("ZPROF_TSL_ORACLE").map_or_else(
-        || {
-            let cache = env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
-            let cache = cache.or_else(|| env::var_os("HOME").map(|home| PathBuf::from(home).join(".cache")));
-            cache.unwrap_or_default().join("zprof-tools/tsl-oracle")
-        },
-        PathBuf::from,
-    );
-    let oracle = folder.join("bin/tj_oracle");
-    assert!(oracle.exists(), "{} is not there: run scripts/get-tsl-oracle first", oracle.display());
-    oracle
-}
-
 /// The JSON that the real TSL makes of a space.
 fn tsl_convert(xspace: &[u8], max_events: Option<u64>) -> String {
     let folder = tempfile::tempdir().expect("a folder");
     let (input, output) = (folder.path().join("in.pb"), folder.path().join("out.json"));
     fs::write(&input, xspace).expect("is written");
-    let mut command = Command::new(tj_oracle());
+    let mut command = Command::new(program("zprof_tj"));
     if let Some(max_events) = max_events {
         command.env("TF_PROFILER_TRACE_VIEWER_MAX_EVENTS", max_events.to_string());
     }
-    let done = command.arg("json").arg(&input).arg(&output).output().expect("the oracle starts");
-    assert!(done.status.success(), "tj_oracle: {}", String::from_utf8_lossy(&done.stderr));
+    let done = command.arg(&input).arg(&output).output().expect("the oracle starts");
+    assert!(done.status.success(), "zprof_tj: {}", String::from_utf8_lossy(&done.stderr));
     fs::read_to_string(&output).expect("is UTF-8")
 }
 
