@@ -48,8 +48,8 @@ pub mod __test;
 #[doc(hidden)]
 pub mod __private {
     pub use crate::ENABLED;
-    pub use crate::record::{Guard, Word, hears, inert, open, open_at, word};
+    pub use crate::record::{Guard, Word, hears, inert, open_at, word};
     pub use crate::site::{Callsite, Level, NO_FILTER, Site};
-    pub use crate::value::{Args, Root, Value, Variant, Variants};
+    pub use crate::value::{Root, Value, Variant, Variants};
     pub use core;
 }

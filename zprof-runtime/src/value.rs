@@ -364,14 +364,6 @@ impl<E: Variants> Raw for Variant<E> {
     }
 }
 
-/// The metadata of one scope: a tuple of references to values, in the order of the site's keys.
-pub trait Args {
-    /// The recorded form of all values.
-    type Raws: RawArgs;
-    /// Reads each value once.
-    fn raws(self) -> Self::Raws;
-}
-
 /// The recorded form of a scope's metadata. Sealed, as [`Raw`] is.
 pub trait RawArgs: Copy + sealed::Sealed {
     /// Meaning of each value's words, in order.
@@ -387,24 +379,15 @@ pub trait RawArgs: Copy + sealed::Sealed {
 }
 
 macro_rules! tuples {
-    ($($raw:ident $value:ident $lifetime:lifetime $index:tt),*) => {
-        tuples!(@step [] $($raw $value $lifetime $index),*);
+    ($($raw:ident $index:tt),*) => {
+        tuples!(@step [] $($raw $index),*);
     };
     (@step [$($done:tt)*]) => { tuples!(@one $($done)*); };
-    (@step [$($done:tt)*] $raw:ident $value:ident $lifetime:lifetime $index:tt $(, $($rest:tt)*)?) => {
+    (@step [$($done:tt)*] $raw:ident $index:tt $(, $($rest:tt)*)?) => {
         tuples!(@one $($done)*);
-        tuples!(@step [$($done)* $raw $value $lifetime $index] $($($rest)*)?);
+        tuples!(@step [$($done)* $raw $index] $($($rest)*)?);
     };
-    (@one $($raw:ident $value:ident $lifetime:lifetime $index:tt)*) => {
-        impl<$($lifetime,)* $($value: Value + ?Sized),*> Args for ($(&$lifetime $value,)*) {
-            type Raws = ($($value::Raw<$lifetime>,)*);
-            #[inline(always)]
-            #[allow(clippy::unused_unit)] // the empty tuple has nothing to read
-            fn raws(self) -> Self::Raws {
-                ($(self.$index.raw(),)*)
-            }
-        }
-
+    (@one $($raw:ident $index:tt)*) => {
         impl<$($raw: Raw),*> sealed::Sealed for ($($raw,)*) {}
 
         impl<$($raw: Raw),*> RawArgs for ($($raw,)*) {
@@ -427,9 +410,7 @@ macro_rules! tuples {
 }
 
 tuples! {
-    R0 V0 'v0 0, R1 V1 'v1 1, R2 V2 'v2 2, R3 V3 'v3 3, R4 V4 'v4 4, R5 V5 'v5 5, R6 V6 'v6 6, R7 V7 'v7 7,
-    R8 V8 'v8 8, R9 V9 'v9 9, R10 V10 'v10 10, R11 V11 'v11 11, R12 V12 'v12 12, R13 V13 'v13 13, R14 V14 'v14 14,
-    R15 V15 'v15 15
+    R0 0, R1 1, R2 2, R3 3, R4 4, R5 5, R6 6, R7 7, R8 8, R9 9, R10 10, R11 11, R12 12, R13 13, R14 14, R15 15
 }
 
 /// A site with the types of its arguments: what a begin record points at. A generic function has one per instance.

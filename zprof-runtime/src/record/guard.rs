@@ -8,7 +8,7 @@ use super::ring::{Mark, NOWHERE, NOWHERE_FROM};
 use super::thread::{SHARED, with_local};
 use crate::ENABLED;
 use crate::site::{Callsite, Level, NO_FILTER, Site};
-use crate::value::{Args, RawArgs, ShapeOf, Value};
+use crate::value::{RawArgs, ShapeOf, Value};
 
 /// Why a guard must stay on its thread, in words that rustc prints.
 #[allow(non_camel_case_types, dead_code)] // never made, only named
@@ -48,21 +48,11 @@ pub(crate) fn is_heard(word: Word, level: Level, filter: u64) -> bool {
     word.level() >= level as u64 && (word.0 & Word::FILTERED == 0 || SHARED.passes(filter & NO_FILTER))
 }
 
-/// Opens a scope that [`hears`] has said yes to.
-#[inline(always)]
-pub fn open<S: Callsite, A: Args>(word: Word, args: A) -> Guard {
-    begin::<S, A::Raws>(word, args.raws())
-}
-
-/// [`open`] as expansions call it: with the site as a value and each metadata value read already. So the call has no
-/// type arguments and no bound on the values' types, and rustc shows a value of a wrong type once and in its own place.
+/// Opens a scope that [`hears`] has said yes to: with the site as a value and each metadata value read already. So the
+/// call has no type arguments and no bound on the values' types, and rustc shows a value of a wrong type once and in its
+/// own place.
 #[inline(always)]
 pub fn open_at<S: Callsite, R: RawArgs>(_: S, word: Word, raws: R) -> Guard {
-    begin::<S, R>(word, raws)
-}
-
-#[inline(always)]
-fn begin<S: Callsite, R: RawArgs>(word: Word, raws: R) -> Guard {
     let shape = ShapeOf::<S, R>::SHAPE;
     match with_local(|local| local.begin(word, shape, raws)) {
         Some(mark) => Guard::new(mark, S::site),

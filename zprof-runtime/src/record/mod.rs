@@ -33,7 +33,7 @@ mod thread;
 #[cfg(not(zprof_loom))]
 pub(crate) use guard::is_heard;
 #[cfg(not(zprof_loom))]
-pub use guard::{Guard, Span, hears, inert, open, open_at, word};
+pub use guard::{Guard, Span, hears, inert, open_at, word};
 #[cfg(not(zprof_loom))]
 pub(crate) use registry::Stream;
 pub use registry::Word;

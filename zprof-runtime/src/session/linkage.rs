@@ -7,8 +7,9 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use super::Platform;
 use crate::pjrt::CallNode;
-use crate::record::{hears, open, word};
+use crate::record::{hears, open_at, word};
 use crate::site::{Callsite, Level, NO_FILTER, Site};
+use crate::value::Value as _;
 
 /// `PjrtLibraryCall`, the type of the context that caller and plugin share.
 const LIBRARY_CALL: i64 = 14;
@@ -52,20 +53,20 @@ pub struct Linkage {
 impl Linkage {
     /// For a call of `PJRT_LoadedExecutable_Execute` of the platform's plugin.
     pub fn execute(platform: &Platform) -> Self {
-        Self::new::<Execute>(platform)
+        Self::new(platform, Execute)
     }
 
     /// For a call of `PJRT_Client_Compile` of the platform's plugin.
     pub fn compile(platform: &Platform) -> Self {
-        Self::new::<Compile>(platform)
+        Self::new(platform, Compile)
     }
 
-    fn new<S: Callsite>(platform: &Platform) -> Self {
+    fn new<S: Callsite>(platform: &Platform, site: S) -> Self {
         let word = word();
         let Some(plugin) = platform.plugin().filter(|_| hears::<S>(word)) else { return Self { node: None } };
         let node = plugin.call_node(NEXT_ID.fetch_add(1, Ordering::Relaxed));
         if let Some(node) = &node {
-            drop(open::<S, _>(word, (&LIBRARY_CALL, &node.context())));
+            drop(open_at(site, word, (LIBRARY_CALL.raw(), node.context().raw())));
         }
         Self { node }
     }
