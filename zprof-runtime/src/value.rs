@@ -145,11 +145,11 @@ macro_rules! scalar {
 // Widening keeps the value; a signed value goes out as its two's complement bits; usize has at most 64 bits.
 scalar! {
     bool => BoolWord, |v| u64::from(v);
-    i8 => SignedWord, |v| i64::from(v).cast_unsigned_word();
-    i16 => SignedWord, |v| i64::from(v).cast_unsigned_word();
-    i32 => SignedWord, |v| i64::from(v).cast_unsigned_word();
-    i64 => SignedWord, |v| v.cast_unsigned_word();
-    isize => SignedWord, |v| (v as i64).cast_unsigned_word();
+    i8 => SignedWord, |v| bits(i64::from(v));
+    i16 => SignedWord, |v| bits(i64::from(v));
+    i32 => SignedWord, |v| bits(i64::from(v));
+    i64 => SignedWord, |v| bits(v);
+    isize => SignedWord, |v| bits(v as i64);
     u8 => UnsignedWord, |v| u64::from(v);
     u16 => UnsignedWord, |v| u64::from(v);
     u32 => UnsignedWord, |v| u64::from(v);
@@ -160,16 +160,10 @@ scalar! {
     char => CharWord, |v| u64::from(u32::from(v));
 }
 
-/// `i64` bits as a word, under a name that 1.85 does not know for it.
-trait CastWord {
-    fn cast_unsigned_word(self) -> u64;
-}
-
-impl CastWord for i64 {
-    #[inline(always)]
-    fn cast_unsigned_word(self) -> u64 {
-        u64::from_ne_bytes(self.to_ne_bytes())
-    }
+/// The bits of a signed number as a word.
+#[inline(always)]
+fn bits(value: i64) -> u64 {
+    u64::from_ne_bytes(value.to_ne_bytes())
 }
 
 /// The root marker of a scope: `_r = 1`, or nothing.

@@ -46,18 +46,18 @@ impl Plane {
         let mut ids = Ids::default();
         for (&id, metadata) in &other.stat_metadata {
             let ours = self.names.id(&metadata.name);
-            ids.stats.insert(id, ours.cast_signed_id());
+            ids.stats.insert(id, signed(ours));
             ids.texts.insert(u64::from_ne_bytes(id.to_ne_bytes()), ours);
         }
         // Names without metadata read as empty ones, and stay so.
         for (&id, metadata) in &other.event_metadata {
             let ours = self.new_kind();
             let mut metadata = metadata.clone();
-            metadata.id = ours.cast_signed_id();
+            metadata.id = signed(ours);
             metadata.child_id.clear();
             metadata.stats = metadata.stats.into_iter().map(|stat| ids.stat(stat)).collect();
             put_map_entry(&mut self.event_metadata, 4, ours, |out| out.extend(metadata.encode_to_vec()));
-            ids.events.insert(id, ours.cast_signed_id());
+            ids.events.insert(id, signed(ours));
         }
         ids
     }
@@ -75,14 +75,14 @@ impl Plane {
                 }
                 return;
             }
-            let name = self.names.id(names::TID).cast_signed_id();
+            let name = signed(self.names.id(names::TID));
             for event in &mut line.events {
                 event.stats.push(XStat { metadata_id: name, value: Some(Value::Int64Value(line.id)) });
             }
-            line.id = own_id().cast_signed_id();
+            line.id = signed(own_id());
         }
         let name = if line.display_name.is_empty() { line.name.clone() } else { line.display_name.clone() };
-        let mut adopted = Line::adopted(u64::from_ne_bytes(line.id.to_ne_bytes()), name, line.clone_head());
+        let mut adopted = Line::adopted(u64::from_ne_bytes(line.id.to_ne_bytes()), name, head_of(&line));
         for event in &line.events {
             adopted.push_encoded(&event.encode_to_vec(), times_of(event));
         }
@@ -91,15 +91,9 @@ impl Plane {
 }
 
 /// The fields of a line that stand before its events.
-trait Head {
-    fn clone_head(&self) -> Vec<u8>;
-}
-
-impl Head for XLine {
-    fn clone_head(&self) -> Vec<u8> {
-        let (name, display_name) = (self.name.clone(), self.display_name.clone());
-        XLine { events: Vec::new(), name, display_name, ..*self }.encode_to_vec()
-    }
+fn head_of(line: &XLine) -> Vec<u8> {
+    let (name, display_name) = (line.name.clone(), line.display_name.clone());
+    XLine { events: Vec::new(), name, display_name, ..*line }.encode_to_vec()
 }
 
 /// The event, later by `shift` ps.
@@ -137,12 +131,6 @@ impl Ids {
 }
 
 /// An id of our tables, which count up from 1, as XSpace has it.
-trait CastId {
-    fn cast_signed_id(self) -> i64;
-}
-
-impl CastId for u64 {
-    fn cast_signed_id(self) -> i64 {
-        i64::from_ne_bytes(self.to_ne_bytes())
-    }
+fn signed(id: u64) -> i64 {
+    i64::from_ne_bytes(id.to_ne_bytes())
 }
