@@ -22,7 +22,16 @@ pub(super) struct Device {
     warnings: Vec<String>,
 }
 
-/// What a plugin has brought.
+/// What a plugin has collected, as it gave it.
+#[derive(Debug)]
+pub(super) struct Collected {
+    name: String,
+    /// `None` where it had no session.
+    bytes: Option<Vec<u8>>,
+    warnings: Vec<String>,
+}
+
+/// What a plugin has brought, joined.
 #[derive(Debug, Default)]
 pub(super) struct Taken {
     /// All that it collected; the pieces point into this.
@@ -70,20 +79,32 @@ impl Device {
         }
     }
 
-    /// Ends the plugin's session and joins what it brought with the host's plane. `next_id` and up are line ids that no
-    /// thread has.
-    pub(super) fn finish(self, host: &mut Plane, environment: &mut Plane, session: Session, next_id: u64) -> Taken {
-        let Self { capture, name, warnings } = self;
-        let mut taken = Taken { warnings, ..Taken::default() };
-        let Some(capture) = capture else { return taken };
+    /// Ends the plugin's session and takes what it has collected.
+    pub(super) fn collect(self) -> Collected {
+        let Self { capture, name, mut warnings } = self;
+        let Some(capture) = capture else { return Collected { name, bytes: None, warnings } };
         let finished = capture.finish(<[u8]>::to_vec);
         if let Err(error) = finished.stopped {
-            taken.warnings.push(error.told());
+            warnings.push(error.told());
         }
-        match finished.collected {
-            Ok(bytes) => taken.bytes = bytes,
-            Err(error) => taken.warnings.push(error.told()),
-        }
+        let bytes = match finished.collected {
+            Ok(bytes) => bytes,
+            Err(error) => {
+                warnings.push(error.told());
+                Vec::new()
+            }
+        };
+        Collected { name, bytes: Some(bytes), warnings }
+    }
+}
+
+impl Collected {
+    /// Joins what the plugin brought with the host's plane. `next_id` and up are line ids that no thread has.
+    pub(super) fn join(self, host: &mut Plane, environment: &mut Plane, session: Session, next_id: u64) -> Taken {
+        let Self { name, bytes, warnings } = self;
+        let mut taken = Taken { warnings, ..Taken::default() };
+        let Some(bytes) = bytes else { return taken };
+        taken.bytes = bytes;
         let mut ids = next_id..;
         match join_tolerantly(host, &taken.bytes, session, || ids.next().unwrap_or(u64::MAX)) {
             Ok(joined) => {

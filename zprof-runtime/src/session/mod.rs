@@ -251,6 +251,9 @@ fn convert(recording: Recording, device: Device, files: RunFiles, options: &Prof
     let started = Instant::now();
     let mut recorded = recording.stop();
     let stopped = Instant::now();
+    // At once: until then the plugin goes on tracing.
+    let collected = device.collect();
+    let collecting = stopped.elapsed();
     let mut host = host::convert(&mut recorded);
     let timeline = &recorded.timeline;
     let mut warnings = warnings(&host.losses, recorded.orphans, &timeline.steps_ns, options.max_buffer_bytes);
@@ -277,7 +280,7 @@ fn convert(recording: Recording, device: Device, files: RunFiles, options: &Prof
     let process_id = i32::try_from(std::process::id()).unwrap_or(0);
     let session = Session { process_id, start_ns };
     let Taken { bytes, mut pieces, errors, warnings: told, broken } =
-        device.finish(&mut host.plane, &mut environment, session, host.next_id);
+        collected.join(&mut host.plane, &mut environment, session, host.next_id);
     warnings.extend(told);
     pieces.extend(host.plane.into_pieces().into_iter().map(Piece::Own));
     pieces.extend(environment.into_pieces().into_iter().map(Piece::Own));
@@ -303,7 +306,11 @@ fn convert(recording: Recording, device: Device, files: RunFiles, options: &Prof
         dropped_scopes,
         duration: Duration::from_nanos(timeline.end_ps / 1000),
         warnings,
-        phases: vec![("stop", stopped - started), ("convert", converted - stopped), ("plugin", converted.elapsed())],
+        phases: vec![
+            ("stop", stopped - started),
+            ("convert", converted - stopped - collecting),
+            ("plugin", collecting + converted.elapsed()),
+        ],
     };
     Unwritten { files, device: bytes, broken, pieces, profile }
 }
