@@ -1,0 +1,28 @@
+//! What can be asked on the command line. Each command is a file of its own, with its arguments and what it does.
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use crate::convert;
+
+/// Convert, summarise, compare and open profiles; run programs under the vendors' profilers.
+#[derive(Debug, Parser)]
+#[command(name = "zprof", version, max_term_width = 80, disable_help_subcommand = false)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Convert(convert::Args),
+}
+
+impl Cli {
+    pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
+        match self.command {
+            Command::Convert(args) => convert::run(&args),
+        }
+    }
+}

@@ -1,0 +1,34 @@
+//! The `zprof` command, as a library so that two programs may be it: `zprof` and `cargo zprof`. Not an API.
+
+mod cli;
+mod convert;
+mod input;
+
+use std::ffi::OsString;
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use clap::Parser;
+
+/// Runs the command line and says how it went: 0, 1 for what failed, 2 for what cannot be asked, or the exit code of a
+/// program that was run.
+#[must_use]
+pub fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
+    // Help and usage errors are clap's: it prints them and ends the process with 0 or 2.
+    match cli::Cli::parse_from(arguments).run() {
+        Ok(code) => code,
+        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            // Nobody is left to tell if standard error is gone.
+            let _ = writeln!(io::stderr(), "zprof: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Whether the reader of our output has gone, as `head` does: no fault of ours or of its.
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error
+        .chain()
+        .any(|cause| cause.downcast_ref::<io::Error>().is_some_and(|cause| cause.kind() == io::ErrorKind::BrokenPipe))
+}
