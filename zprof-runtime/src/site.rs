@@ -41,6 +41,13 @@ pub struct Site {
 }
 
 impl Site {
+    /// Whether the label needs no values of a scope's own.
+    #[inline]
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
+        self.given == self.keys.len()
+    }
+
     /// The label without the NUL behind it.
     #[must_use]
     pub fn label(&self) -> &'static str {

@@ -66,7 +66,6 @@ impl Backend for Nvtx {
             None => &raw const prepared.0,
             Some(line) => {
                 let mut attributes = prepared.0;
-                attributes.messageType = MessageType::NVTX_MESSAGE_TYPE_ASCII.into();
                 attributes.message = MessageValue { ascii: line.c_str().as_ptr() };
                 return push(*domain, &attributes);
             }
@@ -110,9 +109,15 @@ impl Prepared {
 
     #[cold]
     fn make(site: &'static Site, domain: ffi::nvtxDomainHandle_t) -> *mut () {
-        let label = CStr::from_bytes_until_nul(site.label.as_bytes()).unwrap_or_default();
-        // SAFETY: the handle is the one that NVTX gave, and the label is a C string.
-        let registered = unsafe { ffi::nvtxDomainRegisterStringA(domain, label.as_ptr()) };
+        let (kind, message) = if site.is_whole() {
+            let label = Label { site, written: None };
+            // SAFETY: the handle is the one that NVTX gave, and the label is a C string.
+            let registered = unsafe { ffi::nvtxDomainRegisterStringA(domain, label.c_str().as_ptr()) };
+            (MessageType::NVTX_MESSAGE_TYPE_REGISTERED, MessageValue { registered })
+        } else {
+            // Each range brings its own.
+            (MessageType::NVTX_MESSAGE_TYPE_ASCII, MessageValue { ascii: c"".as_ptr() })
+        };
         let category = category(site.module_path, domain);
         let made = Box::new(Self(EventAttributes {
             version: NVTX_VERSION.unsigned_abs(),
@@ -123,8 +128,8 @@ impl Prepared {
             payloadType: PayloadType::NVTX_PAYLOAD_UNKNOWN.into(),
             reserved0: 0,
             payload: PayloadValue { ullValue: 0 },
-            messageType: MessageType::NVTX_MESSAGE_TYPE_REGISTERED.into(),
-            message: MessageValue { registered },
+            messageType: kind.into(),
+            message,
         }));
         let made = Box::into_raw(made);
         let kept = site.memo.put(made.cast());

@@ -44,7 +44,7 @@ pub(crate) fn push<R: RawArgs>(seen: Seen, site: &'static Site, values: R) -> u6
     THREAD
         .try_with(|thread| {
             let Ok(mut thread) = thread.try_borrow_mut() else { return 0 };
-            let whole = site.given == site.keys.len();
+            let whole = site.is_whole();
             if !whole {
                 thread.line.write(site, values);
             }

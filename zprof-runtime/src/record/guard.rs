@@ -101,7 +101,8 @@ fn open_slowly<S: Callsite, R: RawArgs>(word: Word, raws: R) -> Guard {
 /// A guard for a site that nothing listens to now.
 #[inline(always)]
 pub fn inert<S: Callsite>(word: Word) -> Guard {
-    if word.bare().is_off() {
+    // The first is the usual case, and known where this is inlined.
+    if word.is_off() || word.bare().is_off() {
         Guard::new(Mark { position: INERT, outer: NOWHERE, tick: 0 }, S::site)
     } else {
         Guard::silent(word, S::site)
