@@ -1,6 +1,7 @@
 //! Behaviour of zprof through its face, one module a subject.
 
 mod actor;
+mod annotation_tools;
 mod budget;
 mod callgrind;
 mod global_clock;
