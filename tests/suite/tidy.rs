@@ -25,6 +25,7 @@ const UNSAFE: &[&str] = &[
     "zprof-runtime/src/record/model.rs",
     "zprof-runtime/src/record/registry.rs",
     "zprof-runtime/src/record/ring.rs",
+    "zprof-runtime/src/record/task.rs",
     "zprof-runtime/src/record/thread.rs",
     "zprof-runtime/src/session/platform.rs",
     "zprof-runtime/src/value.rs",

@@ -1,4 +1,4 @@
-//! The arguments of `#[trace]`, `scope!` and `span!`: a name, reserved arguments, metadata, a block.
+//! The arguments of `#[trace]`, `scope!`, `span!` and `task!`: a name, reserved arguments, metadata, a block.
 //!
 //! Every argument keeps the tokens it was written with, so that a later complaint can point at them.
 
@@ -17,6 +17,20 @@ pub(crate) enum Place {
     Scope,
     /// `zprof::span!(…)`
     Span,
+    /// `zprof::task!(…)`
+    Task,
+}
+
+impl Place {
+    /// The macro's name.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Trace => "trace",
+            Self::Scope => "scope",
+            Self::Span => "span",
+            Self::Task => "task",
+        }
+    }
 }
 
 /// A value that may be given once.
@@ -26,7 +40,7 @@ pub(crate) struct Once<T> {
 }
 
 impl<T> Once<T> {
-    pub(crate) fn new(word: &'static str) -> Self {
+    pub(crate) const fn new(word: &'static str) -> Self {
         Self { word, value: None }
     }
 
@@ -53,6 +67,17 @@ pub(crate) enum Level {
     Verbose,
 }
 
+impl Level {
+    /// The level as it is written in arguments.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Critical => "critical",
+            Self::Info => "info",
+            Self::Verbose => "verbose",
+        }
+    }
+}
+
 /// One piece of metadata.
 pub(crate) struct Field {
     /// The key, without `r#`.
@@ -71,6 +96,14 @@ pub(crate) struct Args {
     pub(crate) root: Once<Expr>,
     /// Path of the zprof crate.
     pub(crate) path: Once<TokenStream>,
+    /// The word `skip`: nothing of this is recorded.
+    pub(crate) skip: Once<Ident>,
+    /// The word `ret`: the returned value is recorded.
+    pub(crate) ret: Once<Ident>,
+    /// The word `err`: a returned error is recorded.
+    pub(crate) err: Once<Ident>,
+    /// The attribute stands behind all others of its function; see `item`.
+    pub(crate) is_last: bool,
     pub(crate) fields: Vec<Field>,
     /// The block of `scope!("name", { … })`.
     pub(crate) block: Option<Group>,

@@ -3,23 +3,44 @@
 //! The guard goes into the block, not around it: a block in the block would trip `unused_braces` and make rustc's words
 //! on a missing return value worse.
 
-use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
+use proc_macro2::{Delimiter, Group, Span, TokenStream, TokenTree};
+use quote::quote;
 use syn::parse::discouraged::Speculative;
 use syn::parse::{ParseStream, Parser};
 use syn::{Item, Stmt};
 
 /// The block with the guard in front of its first statement.
 pub(crate) fn with_guard(block: &Group, guard: &TokenStream) -> Group {
-    let block = visible(block);
-    let tokens: Vec<TokenTree> = block.stream().into_iter().collect();
-    let mut first = inner_attributes(&tokens);
-    first += items(&tokens[first..]);
-    let mut statements: TokenStream = tokens[..first].iter().cloned().collect();
-    statements.extend(guard.clone());
-    statements.extend(tokens[first..].iter().cloned());
-    let mut guarded = Group::new(Delimiter::Brace, statements);
-    guarded.set_span(block.span());
-    guarded
+    let Parts { attributes, items, rest, span } = Parts::of(block);
+    braced(quote!(#attributes #items #guard #rest), span)
+}
+
+/// A block, cut where something may be put in.
+pub(crate) struct Parts {
+    /// The `#![…]` at its front.
+    pub(crate) attributes: TokenStream,
+    /// The items that stand before all statements.
+    pub(crate) items: TokenStream,
+    pub(crate) rest: TokenStream,
+    pub(crate) span: Span,
+}
+
+impl Parts {
+    pub(crate) fn of(block: &Group) -> Self {
+        let block = visible(block);
+        let tokens: Vec<TokenTree> = block.stream().into_iter().collect();
+        let (attributes, tokens) = tokens.split_at(inner_attributes(&tokens));
+        let (items, rest) = tokens.split_at(items(tokens));
+        let [attributes, items, rest] = [attributes, items, rest].map(|part| part.iter().cloned().collect());
+        Self { attributes, items, rest, span: block.span() }
+    }
+}
+
+/// `{ tokens }`, at the place of a block that somebody wrote.
+pub(crate) fn braced(tokens: TokenStream, span: Span) -> Group {
+    let mut group = Group::new(Delimiter::Brace, tokens);
+    group.set_span(span);
+    group
 }
 
 /// The block inside the invisible groups that a macro fragment (`$body:block`) comes in.

@@ -15,6 +15,7 @@ const MAX_FIELDS: usize = 16;
 /// Runs every rule.
 pub(crate) fn check(args: &Args, errors: &mut Errors) {
     name(args, errors);
+    alone(args, errors);
     keys(args, errors);
     duplicates(args, errors);
     values(args, errors);
@@ -32,6 +33,37 @@ fn name(args: &Args, errors: &mut Errors) {
     }
 }
 
+/// What is not recorded has nothing to say.
+fn alone(args: &Args, errors: &mut Errors) {
+    let Some(skip) = args.skip.get() else { return };
+    let others = args.name.get().is_some()
+        || args.level.get().is_some()
+        || args.filter.get().is_some()
+        || args.root.get().is_some()
+        || args.ret.get().is_some()
+        || args.err.get().is_some()
+        || !args.fields.is_empty();
+    if others {
+        errors.at(
+            skip,
+            "`skip` stands alone, since it leaves the function out; no argument is captured that is not named",
+        );
+    }
+}
+
+/// What an attribute on a whole block may say: the rest is a function's own.
+pub(crate) fn block(args: &Args, word: &str, errors: &mut Errors) {
+    for field in &args.fields {
+        errors.at(&field.ident, format_args!("metadata goes on a function, not on a whole `{word}`"));
+    }
+    if let Some(root) = args.root.get() {
+        errors.at(root, format_args!("`root` goes on a function, not on a whole `{word}`"));
+    }
+    for outcome in [args.ret.get(), args.err.get()].into_iter().flatten() {
+        errors.at(outcome, format_args!("`{outcome}` goes on a function, not on a whole `{word}`"));
+    }
+}
+
 /// Readers keep keys with a leading underscore for themselves (`_r` marks a step).
 fn keys(args: &Args, errors: &mut Errors) {
     for field in args.fields.iter().filter(|field| field.key.starts_with('_')) {
@@ -44,6 +76,14 @@ fn keys(args: &Args, errors: &mut Errors) {
 /// A reader keeps one value a key.
 fn duplicates(args: &Args, errors: &mut Errors) {
     let mut seen = HashSet::new();
+    for (key, word) in [("return", args.ret.get()), ("error", args.err.get())] {
+        if let Some(field) = args.fields.iter().find(|field| word.is_some() && field.key == key) {
+            errors.at(
+                &field.ident,
+                format_args!("key `{key}` is what `{}` records; rename this one", word.into_token_stream()),
+            );
+        }
+    }
     for field in &args.fields {
         if !seen.insert(&field.key) {
             errors.at(&field.ident, format_args!("key `{}` is given twice; remove or rename one", field.key));

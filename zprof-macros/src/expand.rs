@@ -47,6 +47,18 @@ pub(crate) fn span(input: TokenStream) -> TokenStream {
     quote_spanned!(Span::mixed_site()=> #path::Span::__new(#opening))
 }
 
+/// `task!`: an expression of type `Task`.
+pub(crate) fn task(input: TokenStream) -> TokenStream {
+    let mut errors = Errors::default();
+    let (path, args) = read(Place::Task, input, &mut errors);
+    check::check(&args, &mut errors);
+    if let Some(errors) = errors.into_tokens() {
+        return quote!({ #errors });
+    }
+    let name = args.name.get().map(syn::LitStr::value).unwrap_or_default();
+    description(&path, &name, &args)
+}
+
 /// Takes the `[$crate]` off the front and reads the rest.
 fn read(place: Place, input: TokenStream, errors: &mut Errors) -> (TokenStream, Args) {
     let mut tokens = input.into_iter();
@@ -68,8 +80,77 @@ pub(crate) fn guard(opening: &TokenStream) -> TokenStream {
 /// the user's function. Paths go through an import of ours: rustc shows a value of a wrong type in its place only if
 /// the call around it begins with a token of the same origin.
 pub(crate) fn opening(path: &TokenStream, name: &str, args: &Args) -> TokenStream {
+    let (keys, values) = metadata(args);
+    let site = site(path, name, args, &keys);
+    quote_spanned! {Span::mixed_site()=>
+        '__zprof: {
+            #site
+            let __zprof_word = __zprof::word();
+            let true = __zprof::hears::<__ZprofSite>(__zprof_word) else {
+                break '__zprof __zprof::inert::<__ZprofSite>(__zprof_word);
+            };
+            __zprof::open_at(__ZprofSite, __zprof_word, (#(#values,)*))
+        }
+    }
+}
+
+/// The expression that describes a task: its metadata is taken where something listens, and kept.
+pub(crate) fn description(path: &TokenStream, name: &str, args: &Args) -> TokenStream {
+    let (keys, values) = metadata(args);
+    let site = site(path, name, args, &keys);
+    quote_spanned! {Span::mixed_site()=>
+        '__zprof: {
+            #site
+            let true = __zprof::hears::<__ZprofSite>(__zprof::word()) else {
+                break '__zprof __zprof::undescribed(__ZprofSite);
+            };
+            __zprof::described(__ZprofSite, (#(#values,)* __zprof::NUMBER,))
+        }
+    }
+}
+
+/// The expression that names an asynchronous function: its metadata comes from inside, by [`entry`].
+pub(crate) fn named(path: &TokenStream, name: &str, args: &Args) -> TokenStream {
+    let site = site(path, name, args, &[]);
+    quote_spanned!(Span::mixed_site()=> { #site __zprof::Here(__ZprofSite) })
+}
+
+/// The statement by which the body of an asynchronous function gives its metadata: at its first poll, where something
+/// listens.
+pub(crate) fn entry(path: &TokenStream, args: &Args) -> TokenStream {
+    let (keys, values) = metadata(args);
+    if keys.is_empty() {
+        return TokenStream::new();
+    }
+    quote_spanned! {Span::mixed_site()=>
+        '__zprof: {
+            use #path::__private as __zprof;
+            let __zprof::core::option::Option::Some(__zprof_entered) = __zprof::entered() else { break '__zprof };
+            #(__zprof_entered.record(#keys, #values);)*
+        }
+    }
+}
+
+/// Keys, and the expressions that read their values.
+fn metadata(args: &Args) -> (Vec<&str>, Vec<TokenStream>) {
+    let mut keys: Vec<&str> = args.fields.iter().map(|field| field.key.as_str()).collect();
+    let mut values: Vec<TokenStream> = args.fields.iter().map(|field| raw(field.value.to_token_stream())).collect();
+    match args.root.get() {
+        // Nothing to record, and nothing to check.
+        Some(value) if matches!(literal(value), Ok(Lit::Bool(root)) if !root.value) => {}
+        Some(value) => {
+            keys.push("_r");
+            values.push(raw(quote_spanned!(Span::mixed_site()=> __zprof::Root(#value))));
+        }
+        None => {}
+    }
+    (keys, values)
+}
+
+/// The items that stand for the call site in a block of ours: `__ZprofSite`, and `__zprof` for what is called.
+fn site(path: &TokenStream, name: &str, args: &Args, keys: &[&str]) -> TokenStream {
     let here = Span::mixed_site();
-    let Label { text: label, given } = Label::of(name, args);
+    let Label { text: label, given } = if keys.is_empty() { Label::plain(name) } else { Label::of(name, args) };
     let label = format!("{label}\0");
     let level = match args.level.get() {
         None | Some(Level::Critical) => quote!(Critical),
@@ -80,52 +161,34 @@ pub(crate) fn opening(path: &TokenStream, name: &str, args: &Args) -> TokenStrea
         Some(bit) => quote_spanned!(here=> 1 << #bit),
         None => quote_spanned!(here=> __zprof::NO_FILTER),
     };
-    let mut keys: Vec<&str> = args.fields.iter().map(|field| field.key.as_str()).collect();
-    let mut values: Vec<TokenStream> = args.fields.iter().map(|field| raw(field.value.to_token_stream())).collect();
-    match args.root.get() {
-        // Nothing to record, and nothing to check.
-        Some(value) if matches!(literal(value), Ok(Lit::Bool(root)) if !root.value) => {}
-        Some(value) => {
-            keys.push("_r");
-            values.push(raw(quote_spanned!(here=> __zprof::Root(#value))));
-        }
-        None => {}
-    }
     quote_spanned! {here=>
-        '__zprof: {
-            use #path::__private as __zprof;
-            struct __ZprofSite;
-            impl __zprof::Callsite for __ZprofSite {
-                const LEVEL: __zprof::Level = __zprof::Level::#level;
-                const FILTER: __zprof::core::primitive::u64 = #filter;
-                fn site() -> &'static __zprof::Site {
-                    static __ZPROF_SITE: __zprof::Site = __zprof::Site {
-                        name: #name,
-                        label: #label,
-                        given: #given,
-                        keys: &[#(#keys),*],
-                        level: __zprof::Level::#level,
-                        filter: #filter,
-                        module_path: __zprof::core::module_path!(),
-                        file: __zprof::core::file!(),
-                        line: __zprof::core::line!(),
-                        memo: __zprof::Memo::new(),
-                    };
-                    &__ZPROF_SITE
-                }
+        use #path::__private as __zprof;
+        struct __ZprofSite;
+        impl __zprof::Callsite for __ZprofSite {
+            const LEVEL: __zprof::Level = __zprof::Level::#level;
+            const FILTER: __zprof::core::primitive::u64 = #filter;
+            fn site() -> &'static __zprof::Site {
+                static __ZPROF_SITE: __zprof::Site = __zprof::Site {
+                    name: #name,
+                    label: #label,
+                    given: #given,
+                    keys: &[#(#keys),*],
+                    level: __zprof::Level::#level,
+                    filter: #filter,
+                    module_path: __zprof::core::module_path!(),
+                    file: __zprof::core::file!(),
+                    line: __zprof::core::line!(),
+                    memo: __zprof::Memo::new(),
+                };
+                &__ZPROF_SITE
             }
-            let __zprof_word = __zprof::word();
-            let true = __zprof::hears::<__ZprofSite>(__zprof_word) else {
-                break '__zprof __zprof::inert::<__ZprofSite>(__zprof_word);
-            };
-            __zprof::open_at(__ZprofSite, __zprof_word, (#(#values,)*))
         }
     }
 }
 
 /// `Value::raw(&(value))`: parentheses, since any expression may stand there; all of it placed at the value's own
 /// tokens, so that rustc points there when the type is no metadata value.
-fn raw(value: TokenStream) -> TokenStream {
+pub(crate) fn raw(value: TokenStream) -> TokenStream {
     let mut spans = value.clone().into_iter().map(|token| token.span());
     let first = spans.next().unwrap_or_else(Span::call_site);
     let last = spans.last().unwrap_or(first);

@@ -1,77 +1,153 @@
-//! Finds the function behind `#[trace]` and puts the guard first in its body.
+//! Finds out what stands behind `#[trace]`, and hands it to the file that expands it.
 //!
-//! The item is re-emitted token by token as it was given; only the body's bracket is opened. Nothing of the signature
-//! is parsed or printed anew, so no part of it can be lost, syntax newer than this crate passes, and a body that is
-//! being typed stays as it is.
+//! The item is re-emitted token by token as it was given; of a function that is not `async`, only the body's bracket is
+//! opened.
 
-use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream, TokenTree};
-use quote::{ToTokens, quote};
+use proc_macro2::{Delimiter, Ident, Span, TokenStream, TokenTree};
+use quote::{ToTokens, quote, quote_spanned};
 use syn::ext::IdentExt;
 
 use crate::args::{Args, Place};
 use crate::errors::Errors;
-use crate::expand;
-use crate::{body, check};
+use crate::function::{Function, Kind, kind};
+use crate::read::LAST;
+use crate::tokens::{attributes, group, is_punct, word};
+use crate::{block, body, check, expand, futures, held, outcome};
 
 /// `#[trace(args)] item`. On a mistake the item comes back unchanged behind the messages.
-pub(crate) fn trace(args: TokenStream, item: TokenStream) -> TokenStream {
+pub(crate) fn trace(given: TokenStream, item: TokenStream) -> TokenStream {
     let mut errors = Errors::default();
-    let args = Args::read(Place::Trace, args, &mut errors);
+    let args = Args::read(Place::Trace, given.clone(), &mut errors);
     check::check(&args, &mut errors);
-    let function = Function::find(&item, &mut errors);
-    match (errors.into_tokens(), function) {
-        (None, Some(function)) => function.with_guard(&args),
+    let expanded = match args.skip.get() {
+        Some(_) => None,
+        None => expanded(&args, given, &item, &mut errors),
+    };
+    match (errors.into_tokens(), expanded) {
+        (None, Some(expanded)) => expanded,
         (errors, _) => quote!(#errors #item),
     }
 }
 
-/// A function that can be traced, cut where its body begins.
-struct Function {
-    name: Ident,
-    /// Everything before the body.
-    head: Vec<TokenTree>,
-    body: Group,
-}
-
-impl Function {
-    fn find(item: &TokenStream, errors: &mut Errors) -> Option<Self> {
-        let mut head = flatten(item.clone());
-        let (name, is_async) = match signature(&head) {
-            Ok(found) => found,
-            Err((at, message)) => {
-                errors.at(at, message);
-                return None;
-            }
-        };
-        if let Some(at) = is_async {
+fn expanded(args: &Args, given: TokenStream, item: &TokenStream, errors: &mut Errors) -> Option<TokenStream> {
+    let tokens = flatten(item.clone());
+    match kind(&tokens) {
+        Kind::Block { at } => {
+            check::block(args, &tokens[at].to_string(), errors);
+            block::trace(args, tokens, at, errors)
+        }
+        Kind::Function { is_const: Some(at), .. } => {
+            errors.at(
+                &tokens[at],
+                "`#[zprof::trace]` cannot record a `const fn`: the compiler may run it, and it has no clock; remove \
+                 `const` or the attribute",
+            );
+            None
+        }
+        Kind::Function { at, is_async, is_const: None } => function(args, given, tokens, at, is_async, errors),
+        Kind::Other => {
+            let at = tokens.iter().find(|token| matches!(token, TokenTree::Ident(word) if word != "pub"));
+            let at = at.cloned().unwrap_or_else(|| TokenTree::Ident(Ident::new("item", Span::call_site())));
             errors.at(
                 at,
-                "`#[zprof::trace]` on an `async fn` is not available in this version; put \
-                 `zprof::scope!(\"name\", { … })` around the parts that do not await",
+                "`#[zprof::trace]` goes on a function with a body, or on an `impl`, `trait` or `mod` that holds some",
             );
-            return None;
+            None
         }
-        match head.pop() {
-            Some(TokenTree::Group(body)) if body.delimiter() == Delimiter::Brace => Some(Self { name, head, body }),
-            _ => {
-                errors.at(
-                    &name,
-                    format_args!("`#[zprof::trace]` needs a body and `{name}` has none; put it on the implementation"),
-                );
-                None
+    }
+}
+
+fn function(
+    args: &Args,
+    given: TokenStream,
+    tokens: Vec<TokenTree>,
+    at: usize,
+    is_async: Option<usize>,
+    errors: &mut Errors,
+) -> Option<TokenStream> {
+    let Some(name) = tokens.get(at + 1).and_then(word).cloned() else {
+        errors.at(&tokens[at], "`#[zprof::trace]` finds no name behind this `fn`");
+        return None;
+    };
+    let path = args.path.get().cloned().unwrap_or_else(|| quote!(::zprof));
+    if is_async.is_some() && !args.is_last && has_others(&tokens) {
+        return Some(moved_behind(&path, &given, tokens));
+    }
+    let Some(function) = Function::cut(tokens, at) else {
+        errors.at(
+            &name,
+            format_args!("`#[zprof::trace]` needs a body and `{name}` has none; put it on the implementation"),
+        );
+        return None;
+    };
+    let label = args.name.get().map_or_else(|| name.unraw().to_string(), syn::LitStr::value);
+    let future = futures::block_of(is_async.is_some(), &function.body);
+    if let Some(block) = &future {
+        held::check(block, errors);
+    }
+    if is_async.is_some() || future.is_none() {
+        outcome::check(args, &function, errors);
+    }
+    if let Some(asyncness) = is_async {
+        return Some(futures::async_fn(&path, &label, args, function, asyncness));
+    }
+    let body = match futures::tail(&path, &label, args, &function.body) {
+        Some(body) => body,
+        None => {
+            let guard = expand::guard(&expand::opening(&path, &label, args));
+            if args.ret.get().is_some() || args.err.get().is_some() {
+                outcome::body(&path, args, &function, &guard)
+            } else {
+                body::with_guard(&function.body, &guard).to_token_stream()
             }
         }
-    }
+    };
+    let head = function.head;
+    Some(quote!(#(#head)* #body))
+}
 
-    fn with_guard(self, args: &Args) -> TokenStream {
-        let Self { name, head, body } = self;
-        let path = args.path.get().cloned().unwrap_or_else(|| quote!(::zprof));
-        let label = args.name.get().map_or_else(|| name.unraw().to_string(), syn::LitStr::value);
-        let guard = expand::guard(&expand::opening(&path, &label, args));
-        let mut tokens = TokenStream::from_iter(head);
-        body::with_guard(&body, &guard).to_tokens(&mut tokens);
-        tokens
+/// Whether there are attributes that may want to see an `async fn`, such as `#[tokio::main]`.
+fn has_others(item: &[TokenTree]) -> bool {
+    let attributes = &item[..attributes(item)];
+    attributes.iter().filter_map(|token| group(token, Delimiter::Bracket)).any(|inside| {
+        let first = inside.stream().into_iter().next();
+        !first.as_ref().and_then(word).is_some_and(|first| INERT.iter().any(|inert| first == inert))
+    })
+}
+
+/// Built-in attributes that expand to nothing.
+const INERT: [&str; 17] = [
+    "allow",
+    "cfg",
+    "clippy",
+    "cold",
+    "deny",
+    "deprecated",
+    "doc",
+    "expect",
+    "export_name",
+    "forbid",
+    "inline",
+    "link_section",
+    "must_use",
+    "no_mangle",
+    "rustfmt",
+    "unsafe",
+    "warn",
+];
+
+/// The function with this attribute behind all others, which expand before it.
+fn moved_behind(path: &TokenStream, given: &TokenStream, mut tokens: Vec<TokenTree>) -> TokenStream {
+    let rest = tokens.split_off(attributes(&tokens));
+    let last = Ident::new(LAST, Span::call_site());
+    // Arguments may end in a comma.
+    let mut given: Vec<TokenTree> = given.clone().into_iter().collect();
+    if given.last().is_some_and(|last| is_punct(last, ',')) {
+        given.pop();
     }
+    let comma = (!given.is_empty()).then(|| quote!(,));
+    let place = Span::call_site();
+    quote_spanned!(place=> #(#tokens)* #[#path::trace(#(#given)* #comma #last)] #(#rest)*)
 }
 
 /// Opens the invisible groups that macro fragments (`$vis`, `$body:block`, `$item`) come in, where they stand at the
@@ -88,45 +164,6 @@ fn flatten(item: TokenStream) -> Vec<TokenTree> {
         *body = body::visible(body);
     }
     tokens
-}
-
-/// The function's identifier, and its `async` where it has one; else a message and where it belongs.
-fn signature(item: &[TokenTree]) -> Result<(Ident, Option<Ident>), (TokenTree, String)> {
-    let mut is_async = None;
-    let mut is_const = None;
-    let mut tokens = item.iter().peekable();
-    while let Some(token) = tokens.next() {
-        let TokenTree::Ident(word) = token else {
-            // Attributes, `pub(…)`, a `$vis` fragment and the name of an ABI stand before `fn`.
-            continue;
-        };
-        match word.to_string().as_str() {
-            "pub" | "unsafe" | "safe" | "default" | "extern" => {}
-            "const" => is_const = Some(word.clone()),
-            "async" => is_async = Some(word.clone()),
-            "fn" => {
-                if let Some(at) = is_const {
-                    let message = "`#[zprof::trace]` cannot record a `const fn`: the compiler may run it, and it has no \
-                                   clock; remove `const` or the attribute";
-                    return Err((at.into(), message.to_owned()));
-                }
-                return match tokens.next() {
-                    Some(TokenTree::Ident(name)) => Ok((name.clone(), is_async)),
-                    _ => Err((token.clone(), String::from("`#[zprof::trace]` finds no name behind this `fn`"))),
-                };
-            }
-            "impl" | "mod" | "trait" => {
-                let message = format!(
-                    "`#[zprof::trace]` on a whole `{word}` is not available in this version; put it on each function"
-                );
-                return Err((token.clone(), message));
-            }
-            _ => break,
-        }
-    }
-    let at = item.iter().find(|token| matches!(token, TokenTree::Ident(word) if word != "pub"));
-    let at = at.cloned().unwrap_or_else(|| TokenTree::Ident(Ident::new("item", Span::call_site())));
-    Err((at, String::from("`#[zprof::trace]` goes on a function with a body")))
 }
 
 #[cfg(test)]
@@ -181,16 +218,126 @@ mod tests {
 
     #[test]
     fn a_mistake_leaves_the_item_behind_the_message() {
-        for item in ["const fn f() {}", "async fn f() {}", "fn f();", "struct S;", "impl S { fn f() {} }", "fn", ""] {
+        for item in ["const fn f() {}", "async fn f();", "fn f();", "struct S;", "mod m;", "fn", ""] {
             let output = traced("", item);
             assert!(output.starts_with(":: core :: compile_error !"), "{output}");
             assert!(output.ends_with(&tokens(item)), "{output}");
         }
-        for item in
-            ["pub async fn f() {}", "pub(crate) async safe extern \"C\" fn f() {}", "#[a] async fn f<T>(self) {}"]
-        {
-            assert!(traced("", item).contains("on an `async fn` is not available"), "{item}");
-        }
         assert!(traced("n = ", "fn f(n: u32) { n }").ends_with(&tokens("fn f(n: u32) { n }")));
+    }
+
+    /// The item without its body.
+    fn head(output: &str) -> String {
+        output[..output.rfind("{ :: zprof :: __private :: traced").expect("a wrapped body")].trim_end().to_owned()
+    }
+
+    #[test]
+    fn an_async_fn_becomes_what_the_compiler_makes_of_it() {
+        let output = traced(
+            "",
+            "#[inline] pub(crate) async safe fn f<'a, T: Into<[u8; { 1 }]>>(&'a self, mut n: HashMap<T, u8>, (a, b): \
+             a::P, #[cfg(x)] _: fn(u8) -> u8) -> Result<impl Fn(u8) -> T + 'a, T> where T: X { n }",
+        );
+        let expected = "#[inline] pub(crate) safe fn f<'a, T: Into<[u8; { 1 }]>>(&'a self, n: HashMap<T, u8>, \
+                        __zprof_argument_2: a::P, #[cfg(x)] __zprof_argument_3: fn(u8) -> u8,) -> impl \
+                        ::zprof::__private::core::future::Future<Output = Result<impl Fn(u8) -> T + 'a, T> > where T: X";
+        assert_eq!(tokens(&head(&output).replace("self , n", "self, n")), tokens(expected));
+        let bindings = "let mut n = n; let __zprof_argument_2 = __zprof_argument_2; let (a, b) = __zprof_argument_2; \
+                        #[cfg(x)] let __zprof_argument_3 = __zprof_argument_3;";
+        assert!(output.contains(&format!("async move {{ {}", tokens(bindings))), "{output}");
+        assert!(output.contains(":: never :: < Result < _ , T > > ()"), "{output}");
+    }
+
+    #[test]
+    fn a_block_hands_the_attribute_on() {
+        let cases = [
+            ("", "impl<T: Tr<{ N }>> a::Cache<T> { }", "impl<T: Tr<{ N }>> a::Cache<T> { }"),
+            (
+                "level = info",
+                "impl Tr<u8> for &mut a::Cache<T> where T: X { const A: S = S { a: 1 }; fn f() -> A<{ 1 }> { 1 } type B = u8; }",
+                "impl Tr<u8> for &mut a::Cache<T> where T: X { const A: S = S { a: 1 }; #[::zprof::trace(name = \
+                 \"&mut Cache::f\", level = info, crate = ::zprof)] fn f() -> A<{ 1 }> { 1 } type B = u8; }",
+            ),
+            (
+                "filter = 3, crate = other",
+                "mod m { #![x] fn f(); const fn g() {} #[trace(n,)] fn h() {} #[trace(skip)] fn i() {} impl A { } m! { fn }}",
+                "mod m { #![x] fn f(); const fn g() {} #[other::trace(n, filter = 3, crate = other)] fn h() {} fn i() {} \
+                 #[other::trace(filter = 3, crate = other)] impl A { } m! { fn }}",
+            ),
+            (
+                "\"kv\"",
+                "mod m { impl A for B { } m!(fn a() {}); fn r#type() {} #[cfg_attr(x, zprof::trace)] fn c() {} mod d; }",
+                "mod m { #[::zprof::trace(name = \"kv::B\", crate = ::zprof)] impl A for B { } m!(fn a() {}); \
+                 #[::zprof::trace(name = \"kv::type\", crate = ::zprof)] fn r#type() {} #[cfg_attr(x, zprof::trace)] fn c() {} \
+                 mod d; }",
+            ),
+            (
+                "",
+                "trait T: for<'a> F<&'a u8> { fn f(); #[fastrace::trace] fn g() {} }",
+                "trait T: for<'a> F<&'a u8> { fn f(); #[fastrace::trace] #[::zprof::trace(name = \"T::g\", crate = \
+                 ::zprof)] fn g() {} }",
+            ),
+            (
+                "",
+                "default impl<'a> T for dyn Fn(&'a u8) -> u8 { async fn f(x: impl Fn() -> A<B>) {} }",
+                "default impl<'a> T for dyn Fn(&'a u8) -> u8 { #[::zprof::trace(name = \"dyn Fn(&'a u8)->u8::f\", crate = \
+                 ::zprof)] async fn f(x: impl Fn() -> A<B>) {} }",
+            ),
+        ];
+        for (args, item, expected) in cases {
+            assert_eq!(traced(args, item), tokens(expected), "{item}");
+        }
+    }
+
+    #[test]
+    fn a_block_at_the_end_is_wrapped_where_it_stands() {
+        let wrapped = [
+            "fn f() -> F { g(); async move { 1 } }",
+            "fn f() -> F { async { 1 }.boxed() }",
+            "fn f() -> F { if x {} async { 1 } }",
+            "fn f() -> F { ::std::boxed::Box::pin(async move { 1 }) }",
+            "fn f() -> F { g(); return async move { 1 } }",
+        ];
+        for item in wrapped {
+            let output = traced("n", item);
+            assert!(output.contains("__private :: traced (") && !output.contains("__zprof_guard"), "{output}");
+        }
+        let not = [
+            "fn f() -> F { let x = async { 1 }; x }",
+            "fn f() -> F { g(async { 1 }) }",
+            "fn f() -> F { Box::new(async { 1 }) }",
+            "fn f() -> F { Box::pin(g(async { 1 })) }",
+            "fn f() { spawn(async { 1 }); }",
+        ];
+        for item in not {
+            assert!(traced("", item).contains("__zprof_guard"), "{item}");
+        }
+    }
+
+    #[test]
+    fn a_scope_before_an_await_of_its_block_is_found() {
+        let held = [
+            "scope!(\"a\"); x.await",
+            "if y { zprof::scope!(\"a\", b = { 1 }); loop { f(x.await?); } }",
+            "let z = { scope!(\"a\"); async { 1 }.await };",
+        ];
+        for body in held {
+            let output = traced("", &format!("async fn f() {{ {body} }}"));
+            assert!(output.contains("cannot be held across"), "{body}");
+        }
+        let fine = [
+            "scope!(\"a\"); x()",
+            "{ scope!(\"a\"); } x.await",
+            "scope!(\"a\", b, { y }); x.await",
+            "x.await; scope!(\"a\")",
+            "scope!(\"a\"); spawn(async { x.await })",
+            "scope!(\"a\"); async fn g() { x.await }",
+            "spawn(async { scope!(\"a\"); }); x.await",
+        ];
+        for body in fine {
+            assert!(!traced("", &format!("async fn f() {{ {body} }}")).contains("cannot be held"), "{body}");
+        }
+        let future = "fn f() -> F { Box::pin(async move { scope!(\"a\"); x.await }) }";
+        assert!(traced("", future).contains("cannot be held across"));
     }
 }

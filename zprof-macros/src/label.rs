@@ -15,6 +15,11 @@ pub(crate) struct Label {
 }
 
 impl Label {
+    /// The label of what has no values.
+    pub(crate) fn plain(name: &str) -> Self {
+        Self { text: clean(name), given: 0 }
+    }
+
     pub(crate) fn of(name: &str, args: &Args) -> Self {
         let mut text = clean(name);
         let mut given = 0;

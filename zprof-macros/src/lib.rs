@@ -1,23 +1,30 @@
 //! The procedural macros of zprof: parse, check, expand. Use them through the `zprof` crate.
 //!
-//! One file a stage: `read` makes `args` of what stands between the parentheses, `item` finds the function behind the
-//! attribute, `check` holds every rule over finished arguments, `expand` prints tokens and cannot fail, `label` is the
-//! part of it that is text, `body` puts a guard into a block. `derive` is `derive(Value)`. Nothing here panics or gives
-//! up at the first mistake: `errors` collects them.
+//! One file a stage: `read` makes `args` of what stands between the parentheses, `item` finds out what stands behind the
+//! attribute, `function` cuts a function where it must be cut, `check` and `held` hold the rules, `expand` prints tokens
+//! and cannot fail, `label` is the part of it that is text, `body` takes a block apart. `futures` is what `async` needs,
+//! `outcome` what `ret` and `err` need, and `block` hands the attribute on to each function of an `impl` or `mod`.
+//! `derive` is `derive(Value)`. Nothing here panics or gives up at the first mistake: `errors` collects them.
 
 mod args;
+mod block;
 mod body;
 mod check;
 mod derive;
 mod errors;
 mod expand;
+mod function;
+mod futures;
+mod held;
 mod item;
 mod label;
+mod outcome;
 mod read;
+mod tokens;
 
 use proc_macro::TokenStream;
 
-/// Records every call of a function as a scope; documented where it is re-exported, as `zprof::trace`.
+/// Records every call of a function, or of each function in a block, as a scope; documented where it is re-exported, as `zprof::trace`.
 #[proc_macro_attribute]
 pub fn trace(args: TokenStream, item: TokenStream) -> TokenStream {
     item::trace(args.into(), item.into()).into()
@@ -41,4 +48,11 @@ pub fn __scope(input: TokenStream) -> TokenStream {
 #[proc_macro]
 pub fn __span(input: TokenStream) -> TokenStream {
     expand::span(input.into()).into()
+}
+
+/// What `zprof::task!` expands to: `[$crate]`, then its arguments.
+#[doc(hidden)]
+#[proc_macro]
+pub fn __task(input: TokenStream) -> TokenStream {
+    expand::task(input.into()).into()
 }

@@ -18,6 +18,10 @@ impl Args {
             filter: Once::new("filter"),
             root: Once::new("root"),
             path: Once::new("crate"),
+            skip: Once::new("skip"),
+            ret: Once::new("ret"),
+            err: Once::new("err"),
+            is_last: false,
             fields: Vec::new(),
             block: None,
         };
@@ -71,7 +75,7 @@ impl Args {
     /// Reads the name that `scope!` and `span!` begin with and the comma behind it; false where nothing more makes
     /// sense.
     fn read_name(&mut self, place: Place, input: ParseStream, errors: &mut Errors) -> syn::Result<bool> {
-        let word = if place == Place::Scope { "scope" } else { "span" };
+        let word = place.word();
         let missing = format!("a {word} begins with its name: `{word}!(\"name\", …)`");
         if input.is_empty() {
             errors.at_span(Span::call_site(), missing);
@@ -175,6 +179,12 @@ impl Args {
             Place::Span => {
                 errors.at_span(block.span_open(), "a span takes no block; use `scope!(\"name\", key = value, { … })`");
             }
+            Place::Task => {
+                errors.at_span(
+                    block.span_open(),
+                    "a task takes no block; it describes a future: `async { … }.traced(task!(\"name\"))`",
+                );
+            }
             Place::Trace => errors.at_span(block.span_open(), EXPECTED_FIELD_TRACE),
         }
         Ok(())
@@ -244,7 +254,10 @@ impl Args {
                     "`name` takes a string literal: `name = \"…\"` (`r#name = …` records a key called `name`)",
                 ),
             },
-            "skip" | "ret" | "err" if in_trace => errors.at(&key, not_available(&word)),
+            "skip" | "ret" | "err" if in_trace => errors.at(
+                &key,
+                format_args!("`{word}` takes no value; write `{word}` (`r#{word} = …` records a key called `{word}`)"),
+            ),
             "self" | "Self" | "super" | "_" => {
                 errors.at(&key, format_args!("`{word}` cannot be a key; give the value a name: `key = …`"));
             }
@@ -294,7 +307,10 @@ impl Args {
                 "name" if place == Place::Trace => {
                     errors.at(&ident, "`name` is reserved: write `name = \"…\"`, or `r#name` to record the variable");
                 }
-                "skip" | "ret" | "err" if place == Place::Trace => errors.at(&ident, not_available(&word)),
+                "skip" if place == Place::Trace => self.skip.set(&ident, ident.clone(), errors),
+                "ret" if place == Place::Trace => self.ret.set(&ident, ident.clone(), errors),
+                "err" if place == Place::Trace => self.err.set(&ident, ident.clone(), errors),
+                LAST if place == Place::Trace => self.is_last = true,
                 _ if syn::parse2::<Ident>(quote!(#ident)).is_err() => {
                     if input.peek(syn::token::Brace) {
                         input.parse::<TokenTree>()?;
@@ -329,16 +345,11 @@ impl Args {
     }
 }
 
+/// The word by which the attribute marks itself when it moves behind all others.
+pub(crate) const LAST: &str = "__zprof_last";
 const MISSING_COMMA_BLOCK: &str = "missing `,` before the block: `scope!(\"name\", key = value, { … })`";
 const NAME_NOT_A_STRING: &str = "a name is a string literal: `\"…\"`";
 const EXPECTED_FIELD_TRACE: &str = "expected `\"name\"`, `key = value`, `key` or `self.key`";
-
-fn not_available(word: &str) -> String {
-    format!(
-        "`{word}` is reserved and not available in this version; remove it (`r#{word} = …` records a key called \
-         `{word}`)"
-    )
-}
 
 fn level(value: &Expr) -> Option<Level> {
     let Expr::Path(path) = value else { return None };

@@ -37,7 +37,7 @@ pub mod session;
 
 pub use error::{Error, ErrorKind, Result};
 #[cfg(not(zprof_loom))]
-pub use record::Span;
+pub use record::{Span, Task, TraceFuture, Traced};
 #[cfg(not(zprof_loom))]
 pub use session::{AdvancedValue, DeviceType, Linkage, Platform, Profile, Profiler, ProfilerOptions, SessionId};
 pub use site::Level;
@@ -56,7 +56,10 @@ pub mod __test;
 #[doc(hidden)]
 pub mod __private {
     pub use crate::ENABLED;
-    pub use crate::record::{Guard, Word, hears, inert, open_at, word};
+    pub use crate::record::{
+        Entered, Fallible, Guard, Here, NUMBER, Returns, Word, always, call, described, entered, hears, inert, never,
+        open_at, returned, traced, traced_and, undescribed, word,
+    };
     pub use crate::site::{Callsite, Level, Memo, NO_FILTER, Site};
     pub use crate::value::{Root, Value, Variant, Variants};
     pub use core;

@@ -55,9 +55,11 @@ pub enum Kind {
     Variant(&'static [&'static str]),
     /// A presence word before the value.
     Optional(&'static Kind),
+    /// Number of a task, shifted by one, with a bit for its first poll. It is the last value of a poll, and has no key.
+    Number,
 }
 
-mod sealed {
+pub(crate) mod sealed {
     pub trait Sealed {}
 }
 
@@ -96,7 +98,7 @@ unsafe fn put(at: *const Slot, word: u64) -> *const Slot {
 pub struct One<K>(u64, std::marker::PhantomData<K>);
 
 impl<K> One<K> {
-    fn new(word: u64) -> Self {
+    pub(crate) const fn new(word: u64) -> Self {
         Self(word, std::marker::PhantomData)
     }
 }
@@ -136,6 +138,8 @@ one_word! {
     // The number is one of 32 bits, so narrowing loses nothing.
     SingleWord Kind::Float, |line, word| line.push_display(f64::from_bits(word) as f32);
     CharWord Kind::Char, |line, word| line.push_char(word);
+    // No label shows it.
+    NumberWord Kind::Number, |line, word| if word < u64::MAX { return false } else { line.push_uint(word) };
 }
 
 macro_rules! scalar {
@@ -441,7 +445,8 @@ macro_rules! tuples {
 }
 
 tuples! {
-    R0 0, R1 1, R2 2, R3 3, R4 4, R5 5, R6 6, R7 7, R8 8, R9 9, R10 10, R11 11, R12 12, R13 13, R14 14, R15 15
+    R0 0, R1 1, R2 2, R3 3, R4 4, R5 5, R6 6, R7 7, R8 8, R9 9, R10 10, R11 11, R12 12, R13 13, R14 14, R15 15,
+    R16 16
 }
 
 /// A site with the types of its arguments: what a begin record points at. A generic function has one per instance.

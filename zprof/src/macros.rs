@@ -75,6 +75,35 @@ macro_rules! span {
     };
 }
 
+/// Describes a future for [`traced`](crate::TraceFuture::traced): a name and metadata, as an owned value of type
+/// [`Task`](crate::Task).
+///
+/// Arguments are those of [`scope!`](crate::scope), without a block. Metadata is taken here, by copy, if something
+/// listens; the task begins at the future's first poll.
+///
+/// ```
+/// use zprof::TraceFuture as _;
+///
+/// async fn fetch(shard: u32) -> u32 {
+///     shard * 2
+/// }
+///
+/// async fn both() -> u32 {
+///     let first = fetch(1).traced(zprof::task!("fetch", shard = 1));
+///     let second = fetch(2).traced(zprof::task!("fetch", shard = 2));
+///     first.await + second.await
+/// }
+/// # let mut both = std::pin::pin!(both());
+/// # let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+/// # assert_eq!(both.as_mut().poll(&mut context), std::task::Poll::Ready(6));
+/// ```
+#[macro_export]
+macro_rules! task {
+    ($($arguments:tt)*) => {
+        $crate::__private::__task! { [$crate] $($arguments)* }
+    };
+}
+
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __a_scope_is_a_statement_end_it_with_a_semicolon_or_use_span_to_hold_it {

@@ -7,6 +7,10 @@ mod tests {
     #![deny(warnings, clippy::pedantic, clippy::nursery)]
 
     use std::cell::Cell;
+    use std::pin::pin;
+    use std::task::{Context, Poll, Waker};
+
+    use zprof::TraceFuture as _;
 
     #[derive(Clone, Copy, zprof::Value)]
     enum Mode {
@@ -34,6 +38,20 @@ mod tests {
         }
     }
 
+    #[zprof::trace]
+    impl Model {
+        #[zprof::trace(calls = self.count(), ret)]
+        fn gives(&self, n: u32) -> u32 {
+            n + 1
+        }
+
+        #[zprof::trace(calls = self.count(), ret, err)]
+        async fn later(&self, only_metadata: u32) -> Result<u32, String> {
+            let described = async { 1 }.traced(zprof::task!("described", only_metadata, calls = self.count()));
+            Ok(described.await + 1)
+        }
+    }
+
     #[zprof::trace(used_by_metadata)]
     fn argument(used_by_metadata: &str) {}
 
@@ -42,6 +60,9 @@ mod tests {
         let model = Model { calls: Cell::new(0) };
         assert_eq!(model.traced(1), 2);
         argument("unused otherwise");
+        assert_eq!(model.gives(1), 2);
+        let mut context = Context::from_waker(Waker::noop());
+        assert_eq!(pin!(model.later(1)).poll(&mut context), Poll::Ready(Ok(2)));
         assert_eq!(model.calls.get(), 0, "metadata is type-checked, not evaluated");
         assert_eq!([zprof::ENABLED], [false]);
     }

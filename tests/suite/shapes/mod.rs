@@ -7,8 +7,11 @@
 #![allow(clippy::redundant_pub_crate, reason = "the opposite of rustc's `unreachable_pub`, which the workspace keeps")]
 
 mod arguments;
+mod blocks;
 mod bodies;
+mod futures;
 mod generics;
 mod markers;
 mod methods;
+mod outcomes;
 mod returns;

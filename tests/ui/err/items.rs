@@ -5,28 +5,12 @@ const fn constant() -> u32 {
     1
 }
 
-#[zprof::trace]
-async fn later() {}
-
 trait Layer {
     #[zprof::trace]
     fn forward(&self) -> u32;
 }
 
 struct Model;
-
-#[zprof::trace]
-impl Model {
-    fn run(&self) {}
-}
-
-#[zprof::trace]
-mod inner {
-    pub fn f() {}
-}
-
-#[zprof::trace]
-trait Named {}
 
 #[zprof::trace]
 pub(crate) struct Plain;
@@ -49,11 +33,6 @@ impl Layer for Model {
     }
 }
 
-impl Named for Model {}
-
 fn main() {
-    Model.run();
-    inner::f();
-    drop(later());
     let _: (Plain, Option<Kind>, fmt::Result) = (Plain, None, Ok(()));
 }

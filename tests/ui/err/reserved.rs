@@ -1,4 +1,4 @@
-//! Reserved arguments: wrong, doubled, not available.
+//! Reserved arguments: wrong, doubled, with a value where they take none.
 
 fn main() {
     let on = true;
@@ -17,8 +17,10 @@ fn main() {
 #[zprof::trace(skip = all)]
 fn skip() {}
 
-#[zprof::trace(ret, err)]
-fn outcomes() {}
+#[zprof::trace(ret = true, err = "e")]
+fn outcomes() -> Result<u32, String> {
+    Ok(1)
+}
 
 #[zprof::trace(name)]
 fn bare_name(_: &str) {}

@@ -1,6 +1,6 @@
 //! Reads records back out of the words of a chunk; `ring.rs` has the layout.
 
-use super::ring::{BEGIN, CLOSE, EARLY, END, NOTE_WORDS};
+use super::ring::{BEGIN, CLOSE, EARLY, END, NOTE_WORDS, TASK, TASK_WORDS};
 use crate::site::Site;
 use crate::value::{Kind, Shape};
 
@@ -15,11 +15,33 @@ pub(crate) struct Words<'a> {
 /// One record.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Record<'a> {
-    Begin { tick: u64, position: u64, shape: &'static Shape, values: &'a [u64] },
-    End { tick: u64 },
-    Close { tick: u64, position: u64 },
-    Early { tick: u64, site: fn() -> &'static Site },
-    Note { position: u64, note: Note<'a> },
+    Begin {
+        tick: u64,
+        position: u64,
+        shape: &'static Shape,
+        values: &'a [u64],
+    },
+    End {
+        tick: u64,
+    },
+    Close {
+        tick: u64,
+        position: u64,
+    },
+    Early {
+        tick: u64,
+        site: fn() -> &'static Site,
+    },
+    Note {
+        position: u64,
+        note: Note<'a>,
+    },
+    /// `task` is its number and what became of it.
+    Task {
+        tick: u64,
+        task: u64,
+        site: fn() -> &'static Site,
+    },
 }
 
 /// Metadata that was added to an open scope.
@@ -116,12 +138,16 @@ impl<'a> Records<'a> {
         }
         if second == EARLY {
             self.at += 3;
-            let function = std::ptr::with_exposed_provenance::<()>(address(third));
             // SAFETY: the third word of an early end is the address of a site's function; see `Local::end_elsewhere`.
-            let site = unsafe { std::mem::transmute::<*const (), fn() -> &'static Site>(function) };
-            return Some(Record::Early { tick, site });
+            return Some(Record::Early { tick, site: unsafe { site(third) } });
         }
-        let (&key_len, &kind) = (rest.get(3)?, rest.get(4)?);
+        let &fourth = rest.get(3)?;
+        if second == TASK {
+            self.at += TASK_WORDS;
+            // SAFETY: the fourth word of a task's end is the address of a site's function; see `Local::end_task`.
+            return Some(Record::Task { tick, task: third, site: unsafe { site(fourth) } });
+        }
+        let (key_len, &kind) = (fourth, rest.get(4)?);
         let key = std::ptr::with_exposed_provenance::<u8>(address(third));
         // SAFETY: the third and fourth words of a note are a static string's address and length; see `Writer::note`.
         let key = unsafe { std::slice::from_raw_parts(key, address(key_len)) };
@@ -134,6 +160,15 @@ impl<'a> Records<'a> {
         self.at += NOTE_WORDS + words.len();
         Some(Record::Note { position: second - 1, note: Note { key, kind, words } })
     }
+}
+
+/// # Safety
+///
+/// `word` must be the exposed address of such a function.
+unsafe fn site(word: u64) -> fn() -> &'static Site {
+    let function = std::ptr::with_exposed_provenance::<()>(address(word));
+    // SAFETY: as the caller says.
+    unsafe { std::mem::transmute::<*const (), fn() -> &'static Site>(function) }
 }
 
 /// A word that was made from a `usize` on this machine.
@@ -158,6 +193,7 @@ pub(crate) fn value<'a>(kind: &Kind, words: &'a [u64]) -> Option<(Option<Decoded
     let (&word, rest) = words.split_first()?;
     let value = match kind {
         Kind::Bool => Decoded::Bool(word != 0),
+        Kind::Number => return Some((None, rest)),
         Kind::Flag if word == 0 => return Some((None, rest)),
         Kind::Flag => Decoded::Bool(true),
         Kind::Signed => Decoded::Signed(i64::from_ne_bytes(word.to_ne_bytes())),

@@ -41,6 +41,15 @@ pub(crate) struct Early {
     pub(crate) site: fn() -> &'static Site,
 }
 
+/// The end of a task on this thread.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TaskEnd {
+    pub(crate) end: u64,
+    /// Its number and what became of it.
+    pub(crate) task: u64,
+    pub(crate) site: fn() -> &'static Site,
+}
+
 /// The scopes of one thread, ready to be walked in the order of their begins.
 #[derive(Debug)]
 pub(crate) struct Scopes<'a> {
@@ -57,6 +66,7 @@ pub(crate) struct Scopes<'a> {
     notes: Vec<(usize, Note<'a>)>,
     /// Scopes from before the session, in the order of their ends.
     pub(crate) early: Vec<Early>,
+    pub(crate) tasks: Vec<TaskEnd>,
 }
 
 /// A scope without an end as yet.
@@ -142,7 +152,7 @@ impl<'a> Scopes<'a> {
         // A scope takes three words or more, so this is enough, and what is not used is never touched.
         let most = chunks.iter().map(|chunk| chunk.len()).sum::<usize>() / 3 + 1;
         let (ends, fates, notes, early) = (Vec::with_capacity(most), Vec::new(), Vec::new(), Vec::new());
-        let mut scopes = Self { chunks, last, late: 0, ends, fates, notes, early };
+        let mut scopes = Self { chunks, last, late: 0, ends, fates, notes, early, tasks: Vec::new() };
         let mut open = Nest::default();
         // Loops in loops, not one flattened iterator: a record then stays in registers.
         for chunk in chunks {
@@ -188,6 +198,11 @@ impl<'a> Scopes<'a> {
             Record::Early { tick, site } => {
                 self.early.push(Early { end: tick, site });
                 open.outlive(0, tick);
+            }
+            Record::Task { tick, task, site } => {
+                if tick <= self.last {
+                    self.tasks.push(TaskEnd { end: tick, task, site });
+                }
             }
             Record::Note { position, note } => {
                 if let Some(at) = open.find(position) {

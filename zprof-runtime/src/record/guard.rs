@@ -7,7 +7,7 @@ use super::registry::Word;
 use super::ring::{Mark, NOWHERE, NOWHERE_FROM};
 use super::thread::{SHARED, with_local};
 use crate::site::{Callsite, Level, NO_FILTER, Site};
-use crate::value::{RawArgs, ShapeOf, Value};
+use crate::value::{Raw, RawArgs, Shape, ShapeOf, Value};
 use crate::{ENABLED, annotate};
 
 /// Why a guard must stay on its thread, in words that rustc prints.
@@ -46,7 +46,7 @@ pub fn hears<S: Callsite>(word: Word) -> bool {
 
 /// The same where it is not a usual session without tools that listens.
 #[cold]
-fn is_heard(word: Word, level: Level, filter: u64) -> bool {
+pub(super) fn is_heard(word: Word, level: Level, filter: u64) -> bool {
     let word = if word.is_unprobed() { probe() } else { word };
     word.seen() != 0 || is_recorded(word, level, filter)
 }
@@ -80,18 +80,23 @@ pub fn open_at<S: Callsite, R: RawArgs>(_: S, word: Word, raws: R) -> Guard {
 #[cold]
 #[inline(never)]
 fn open_slowly<S: Callsite, R: RawArgs>(word: Word, raws: R) -> Guard {
+    open_as(S::site, ShapeOf::<S, R>::SHAPE, word, raws)
+}
+
+/// Opens a scope of a shape that is known only here.
+pub(super) fn open_as<R: RawArgs>(site: fn() -> &'static Site, shape: &'static Shape, word: Word, raws: R) -> Guard {
     // It was a scope's own probe that let this one in.
     let word = if word.is_unprobed() { self::word() } else { word };
     let seen = word.seen();
     // Tools first, and last at the end: what they take is no part of the scope's time in the profile.
-    let range = if seen == 0 { 0 } else { annotate::push(seen, S::site(), raws) };
+    let range = if seen == 0 { 0 } else { annotate::push(seen, site(), raws) };
     let bare = word.bare();
-    let mut guard = if bare.is_off() || (seen != 0 && !is_recorded(bare, S::LEVEL, S::FILTER)) {
-        inert::<S>(bare)
+    let mut guard = if bare.is_off() || (seen != 0 && !is_recorded(bare, site().level, site().filter)) {
+        Guard::inert(bare, site)
     } else {
-        match with_local(|local| local.begin_slowly(bare, ShapeOf::<S, R>::SHAPE, raws)) {
-            Some(mark) => Guard::new(mark, S::site),
-            None => Guard::silent(bare, S::site),
+        match with_local(|local| local.begin_slowly(bare, shape, raws)) {
+            Some(mark) => Guard::new(mark, site),
+            None => Guard::silent(bare, site),
         }
     };
     guard.range = range;
@@ -101,15 +106,20 @@ fn open_slowly<S: Callsite, R: RawArgs>(word: Word, raws: R) -> Guard {
 /// A guard for a site that nothing listens to now.
 #[inline(always)]
 pub fn inert<S: Callsite>(word: Word) -> Guard {
-    // The first is the usual case, and known where this is inlined.
-    if word.is_off() || word.bare().is_off() {
-        Guard::new(Mark { position: INERT, outer: NOWHERE, tick: 0 }, S::site)
-    } else {
-        Guard::silent(word, S::site)
-    }
+    Guard::inert(word, S::site)
 }
 
 impl Guard {
+    #[inline(always)]
+    fn inert(word: Word, site: fn() -> &'static Site) -> Self {
+        // The first is the usual case, and known where this is inlined.
+        if word.is_off() || word.bare().is_off() {
+            Self::new(Mark { position: INERT, outer: NOWHERE, tick: 0 }, site)
+        } else {
+            Self::silent(word, site)
+        }
+    }
+
     #[inline(always)]
     fn new(mark: Mark, site: fn() -> &'static Site) -> Self {
         Self { mark, site, range: 0, _stays: PhantomData }
@@ -134,11 +144,21 @@ impl Guard {
         }
     }
 
+    /// Where its begin is, if it has one.
+    pub(super) fn mark(&self) -> Option<Mark> {
+        (self.mark.position < NOWHERE_FROM).then_some(self.mark)
+    }
+
+    /// Whether metadata that is added now is recorded.
+    pub(super) fn is_recorded(&self) -> bool {
+        ENABLED && !word().bare().is_off() && self.mark().is_some()
+    }
+
     /// Adds metadata while the scope is open.
-    fn record<V: Value + ?Sized>(&self, key: &'static str, value: &V) {
-        let word = word().bare();
-        if ENABLED && !word.is_off() && self.mark.position < NOWHERE_FROM {
-            with_local(|local| local.note(word, self.mark, key, value.raw()));
+    #[inline]
+    pub(super) fn note<R: Raw>(&self, key: &'static str, value: R) {
+        if self.is_recorded() {
+            with_local(|local| local.note(word().bare(), self.mark, key, value));
         }
     }
 }
@@ -181,7 +201,7 @@ impl Span {
     /// with `_` have meanings of XProf's.
     #[inline]
     pub fn record<V: Value>(&mut self, key: &'static str, value: V) {
-        self.0.record(key, &value);
+        self.0.note(key, value.raw());
     }
 
     /// Ends the span now.

@@ -17,6 +17,8 @@ mod lock;
 #[cfg(all(test, zprof_loom))]
 #[allow(unsafe_code)] // plays the part of thread.rs
 mod model;
+#[cfg(not(zprof_loom))]
+mod outcome;
 mod pool;
 #[cfg(not(zprof_loom))]
 pub(crate) mod recording;
@@ -24,6 +26,9 @@ pub(crate) mod recording;
 mod registry;
 #[allow(unsafe_code)] // the stream is raw memory between two threads
 pub(crate) mod ring;
+#[cfg(not(zprof_loom))]
+#[allow(unsafe_code)] // pins what a pinned future holds, and lets values write into memory of its own
+pub(crate) mod task;
 #[cfg(not(zprof_loom))]
 #[allow(unsafe_code)] // calls the stream's unsafe functions for the calling thread
 mod thread;
@@ -35,8 +40,12 @@ pub(crate) use guard::probe;
 #[cfg(not(zprof_loom))]
 pub use guard::{Guard, Span, hears, inert, open_at, word};
 #[cfg(not(zprof_loom))]
+pub use outcome::{Fallible, Returns, always, call, never, returned};
+#[cfg(not(zprof_loom))]
 pub(crate) use registry::Stream;
 pub use registry::Word;
+#[cfg(not(zprof_loom))]
+pub use task::{Entered, Here, NUMBER, Task, TraceFuture, Traced, described, entered, traced, traced_and, undescribed};
 
 /// The atomics, locks and cells of the recorder: the standard ones, or loom's under `cfg(zprof_loom)`.
 #[cfg(not(zprof_loom))]

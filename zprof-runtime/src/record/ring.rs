@@ -7,9 +7,10 @@
 //! | [`BEGIN`] | a scope opens | tick, address of its [`Shape`], then its metadata as the shape says |
 //! | [`END`] | the innermost open scope of this chunk closes | tick |
 //! | [`CLOSE`] | a scope closes that is not innermost, or began elsewhere | tick, begin tick, position of its begin |
-//! | [`OTHER`] | told by its second word | see [`EARLY`] and [`NOTE`] |
+//! | [`OTHER`] | told by its second word | see [`EARLY`], [`TASK`] and [`NOTE`] |
 //!
 //! [`EARLY`]: tick, 0, address of the site's function: a scope ends that was open before the session started.
+//! [`TASK`]: tick, 2, number of a task and what became of it, address of its site's function: a task ends.
 //! [`NOTE`]: tick, position of a begin + 1, address of the key, its length, address of a [`Kind`], the value's words:
 //! metadata added to an open scope.
 //!
@@ -33,6 +34,10 @@ pub(crate) const CLOSE: u64 = 2;
 pub(crate) const OTHER: u64 = 3;
 /// Second word of a record that ends a scope from before the session.
 pub(crate) const EARLY: u64 = 0;
+/// Second word of a record that ends a task. A note's is one more than a multiple of eight.
+pub(crate) const TASK: u64 = 2;
+/// Words of a task's end.
+pub(crate) const TASK_WORDS: usize = 4;
 /// Words of the longest end; this much is kept free for every open scope.
 pub(crate) const END_WORDS: usize = 3;
 /// The same in bytes.
@@ -424,7 +429,7 @@ impl Writer {
     /// The scope's begin must have been accepted by this writer in its present epoch, and must have no end yet.
     pub(crate) unsafe fn end_by_position(&self, mark: Mark, tick: u64) {
         // SAFETY: the scope is open, so `END_WORDS` slots are free for its end; see the type's invariant.
-        unsafe { self.three(head(tick, CLOSE), mark.tick, mark.position) };
+        unsafe { self.words([head(tick, CLOSE), mark.tick, mark.position]) };
         self.limit.set(self.limit.get().wrapping_add(END_BYTES));
     }
 
@@ -435,16 +440,26 @@ impl Writer {
     /// `room` must come from [`Writer::room`] of this writer for [`END_WORDS`] words, with nothing written since.
     pub(crate) unsafe fn end_early(&self, _room: Room, site: usize, tick: u64) {
         // SAFETY: there is room for three words.
-        unsafe { self.three(head(tick, OTHER), EARLY, site as u64) };
+        unsafe { self.words([head(tick, OTHER), EARLY, site as u64]) };
+    }
+
+    /// Writes the end of a task.
+    ///
+    /// # Safety
+    ///
+    /// `room` must come from [`Writer::room`] of this writer for [`TASK_WORDS`] words, with nothing written since.
+    pub(crate) unsafe fn end_task(&self, _room: Room, task: u64, site: usize, tick: u64) {
+        // SAFETY: there is room for four words.
+        unsafe { self.words([head(tick, OTHER), TASK, task, site as u64]) };
     }
 
     /// # Safety
     ///
-    /// There must be three free slots.
-    unsafe fn three(&self, first: u64, second: u64, third: u64) {
+    /// There must be `N` free slots.
+    unsafe fn words<const N: usize>(&self, words: [u64; N]) {
         let mut at = self.next.get();
-        for word in [first, second, third] {
-            // SAFETY: the caller says that three slots are free.
+        for word in words {
+            // SAFETY: the caller says that the slots are free.
             unsafe { Slot::write(at, word) };
             // SAFETY: as above.
             at = unsafe { at.add(1) };

@@ -4,7 +4,7 @@ use std::cell::Cell;
 
 use super::primitive::Arc;
 use super::registry::{Log, Shared, Word};
-use super::ring::{Mark, NOTE_WORDS, Room, Writer};
+use super::ring::{Mark, NOTE_WORDS, Room, TASK_WORDS, Writer};
 use crate::clock::Source;
 use crate::site::Site;
 use crate::value::{Raw, RawArgs, Shape};
@@ -225,6 +225,19 @@ impl Local {
                 Some(room) => unsafe { self.writer.end_early(room, site as usize, tick) },
                 None => self.with_log(Log::count_lost),
             }
+        }
+    }
+
+    /// Ends a task.
+    pub(crate) fn end_task(&self, word: Word, task: u64, site: fn() -> &'static Site) {
+        let mut room = None;
+        if self.writer.epoch() == word.epoch() {
+            room = self.writer.room(TASK_WORDS);
+        }
+        match room.or_else(|| self.make_room(word, TASK_WORDS)) {
+            // SAFETY: the room is for these words, and nothing was written since.
+            Some(room) => unsafe { self.writer.end_task(room, task, site as usize, word.now()) },
+            None => self.with_log(Log::count_lost),
         }
     }
 

@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use foldhash::fast::FixedState;
 
+use super::tasks::{Tasks, flow};
 use crate::clock::Cursor;
 use crate::record::Stream;
 use crate::record::decode::{Decoded, Words, value};
@@ -50,12 +51,14 @@ pub(crate) fn convert(recorded: &mut Recorded) -> Host {
         next_id: FIRST_OWN_ID,
         losses: Vec::new(),
         overlapping: Vec::new(),
+        tasks: Tasks::default(),
     };
     let threads = streams.len();
     for stream in streams {
         converter.thread(&stream);
         recycle(stream);
     }
+    converter.tasks();
     let Converter { plane, losses, overlapping, next_id, .. } = converter;
     Host { plane, losses, threads, overlapping, next_id }
 }
@@ -68,6 +71,7 @@ struct Converter<'a> {
     next_id: u64,
     losses: Vec<Loss>,
     overlapping: Vec<&'static Site>,
+    tasks: Tasks,
 }
 
 impl Converter<'_> {
@@ -87,6 +91,7 @@ impl Converter<'_> {
         let words: Vec<Words<'_>> = stream.words().collect();
         let last = if stream.ended == 0 { self.recorded.stop } else { stream.ended.min(self.recorded.stop) };
         let scopes = Scopes::resolve(&words, last);
+        self.task_ends(&scopes);
         if scopes.len() == 0 && scopes.early.is_empty() {
             return;
         }
@@ -111,6 +116,26 @@ impl Converter<'_> {
         if !overlaps.is_empty() {
             self.overlap_lines(&scopes, &overlaps, &name, tid);
         }
+    }
+
+    fn task_ends(&mut self, scopes: &Scopes<'_>) {
+        self.tasks.next_thread();
+        let mut cursor = self.recorded.timeline.cursor();
+        for end in &scopes.tasks {
+            let kind = self.plane.event_kind(kind_of((end.site)()));
+            self.tasks.end(end.task, cursor.ps(end.end), kind);
+        }
+    }
+
+    fn tasks(&mut self) {
+        let stop = self.recorded.timeline.cursor().ps(self.recorded.stop);
+        let next_id = &mut self.next_id;
+        let own_id = || {
+            let id = *next_id;
+            *next_id += 1;
+            id
+        };
+        std::mem::take(&mut self.tasks).write(&mut self.plane, stop, own_id);
     }
 
     /// Scopes that were open when the session started: from its start to their end, the last to end around the others.
@@ -149,12 +174,20 @@ impl Converter<'_> {
             }
             let Some((decoded, rest)) = value(kind, words) else { break };
             words = rest;
-            if let Some(decoded) = decoded {
+            // Of a task, the whole is the step.
+            if let Some(decoded) = decoded.filter(|_| !(known.is_poll && matches!(kind, Kind::Flag))) {
                 put(&mut event, key, decoded, names);
             }
         }
+        if known.is_poll {
+            if let Some(number) = self.tasks.poll(scope, (begin, end), known.kind, &known.keys, names) {
+                let key = names.id("flow");
+                event.stat(key, flow(number), names);
+            }
+        }
         if scope.fate != Fate::default() || !scope.notes.is_empty() || tid.is_some() {
-            for (_, note) in scope.notes {
+            let is_step = |kind: &Kind| known.is_poll && matches!(kind, Kind::Flag);
+            for (_, note) in scope.notes.iter().filter(|(_, note)| !is_step(note.kind)) {
                 let key = names.id(note.key);
                 if let Some((Some(decoded), _)) = value(note.kind, note.words) {
                     put(&mut event, key, decoded, names);
@@ -228,6 +261,8 @@ fn kind_of(site: &'static Site) -> EventKind<'static> {
 struct Known {
     kind: u64,
     keys: Vec<u64>,
+    /// Its scopes are polls of tasks.
+    is_poll: bool,
 }
 
 /// Shapes met so far: a small table before a map, since a thread meets few shapes at a time.
@@ -265,7 +300,8 @@ impl Shapes {
         let site = (shape.site)();
         let kind = plane.event_kind(kind_of(site));
         let keys = site.keys.iter().map(|key| plane.names.id(key)).collect();
-        self.known.push(Known { kind, keys });
+        let is_poll = matches!(shape.kinds.last(), Some(Kind::Number));
+        self.known.push(Known { kind, keys, is_poll });
         self.ids.insert(address, self.known.len() - 1);
         self.known.len() - 1
     }

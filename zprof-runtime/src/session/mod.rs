@@ -7,6 +7,7 @@ mod linkage;
 mod options;
 #[allow(unsafe_code)] // takes a caller's word for a pointer
 mod platform;
+mod tasks;
 
 use std::io::{self, Write};
 use std::ops::Range;

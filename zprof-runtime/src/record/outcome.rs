@@ -1,0 +1,125 @@
+//! What a traced function gives back, as metadata of its scope.
+
+use std::fmt::{self, Write as _};
+
+use super::guard::Guard;
+use crate::value::{Raw, Value as _};
+
+/// Bytes of an error's text that are kept.
+const LONGEST_ERROR: usize = 256;
+
+/// Calls `body`, which is what is left of a function whose value is looked at. That it is `FnOnce` lets it give back
+/// what it borrows uniquely.
+#[inline(always)]
+pub fn call<R>(body: impl FnOnce() -> R) -> R {
+    body()
+}
+
+/// True, in a way that makes what stands behind it reachable to the compiler's checks.
+#[inline(always)]
+#[must_use]
+pub const fn always() -> bool {
+    true
+}
+
+/// Names a type where nothing of it is made; never called.
+#[cold]
+pub fn never<R>() -> R {
+    std::process::abort()
+}
+
+/// Gives a name to what a function pointer returns: the only name that the never type has.
+pub trait Returns {
+    /// The return type.
+    type Value;
+}
+
+impl<R> Returns for fn() -> R {
+    type Value = R;
+}
+
+/// Records the returned value.
+#[inline]
+pub fn returned<R: Raw>(guard: &Guard, value: R) {
+    guard.note("return", value);
+}
+
+/// What a function returns that may fail.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot fail, so `err` has nothing to record",
+    label = "not a `Result` whose error implements `Display`",
+    note = "`err` is for functions that return `Result<T, E>` with `E: Display`"
+)]
+pub trait Fallible {
+    /// What it holds where it has not failed.
+    type Value;
+    /// That.
+    fn value(&self) -> Option<&Self::Value>;
+    /// Records the error, where there is one.
+    fn fail(&self, guard: &Guard);
+}
+
+impl<T, E: fmt::Display> Fallible for Result<T, E> {
+    type Value = T;
+
+    #[inline]
+    fn value(&self) -> Option<&T> {
+        self.as_ref().ok()
+    }
+
+    #[inline]
+    fn fail(&self, guard: &Guard) {
+        if let Err(error) = self {
+            failed(error, guard);
+        }
+    }
+}
+
+/// An error is formatted only where something listens, and only as far as it is kept.
+#[cold]
+fn failed(error: &dyn fmt::Display, guard: &Guard) {
+    if guard.is_recorded() {
+        let mut text = Cut(String::new());
+        // A text that is cut, and a Display that fails, end early.
+        let _ = write!(text, "{error}");
+        guard.note("error", text.0.raw());
+    }
+}
+
+/// Text up to a bound; where more would follow, an ellipsis is its end.
+struct Cut(String);
+
+impl fmt::Write for Cut {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        let left = LONGEST_ERROR - self.0.len().min(LONGEST_ERROR);
+        if text.len() <= left {
+            self.0.push_str(text);
+            return Ok(());
+        }
+        let fits = (0..=left).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0);
+        self.0.push_str(&text[..fits]);
+        self.0.push('…');
+        Err(fmt::Error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cut(parts: &[&str]) -> String {
+        let mut text = Cut(String::new());
+        let _ = parts.iter().try_for_each(|part| text.write_str(part));
+        text.0
+    }
+
+    #[test]
+    fn a_long_text_ends_in_an_ellipsis() {
+        assert_eq!(cut(&["a", "", "b"]), "ab");
+        let whole = "x".repeat(LONGEST_ERROR);
+        assert_eq!(cut(&[&whole]), whole);
+        assert_eq!(cut(&[&whole, "y"]), format!("{whole}…"));
+        // An umlaut takes two bytes, and is kept whole or not at all.
+        assert_eq!(cut(&["x", &"ü".repeat(LONGEST_ERROR)]), format!("x{}…", "ü".repeat((LONGEST_ERROR - 1) / 2)));
+    }
+}

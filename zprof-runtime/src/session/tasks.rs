@@ -1,0 +1,253 @@
+//! Joins the polls and ends of tasks over all threads, and gives each task a span on lines of their own.
+//!
+//! A task that was polled inside another, as one that it awaits, is shown inside it where it ends within it. All others
+//! have a line to themselves for as long as they live, and the lines of those that are over are used again.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeSet, BinaryHeap, HashMap};
+
+use foldhash::fast::FixedState;
+
+use crate::record::decode::{Decoded, value};
+use crate::record::drain::Scope;
+use crate::record::task::Outcome;
+use crate::xspace::writer::{Line, Plane, StatNames, StatValue};
+
+/// The tasks of a session.
+#[derive(Debug, Default)]
+pub(super) struct Tasks {
+    found: HashMap<u64, Task, FixedState>,
+    /// Ends and numbers of the polls that are open at this place of the thread.
+    open: Vec<(u64, u64)>,
+}
+
+#[derive(Debug)]
+struct Task {
+    kind: u64,
+    /// Begin of the first poll and end of the last, in picoseconds.
+    begin: u64,
+    end: u64,
+    /// Its very first poll was seen.
+    is_whole: bool,
+    outcome: Option<Outcome>,
+    polls: i64,
+    /// The task that polled it.
+    parent: Option<u64>,
+    stats: Vec<(u64, Kept)>,
+}
+
+impl Task {
+    fn new(kind: u64) -> Self {
+        let (begin, stats) = (u64::MAX, Vec::new());
+        Self { kind, begin, end: 0, is_whole: false, outcome: None, polls: 0, parent: None, stats }
+    }
+}
+
+/// A stat's value, until its event is written.
+#[derive(Debug)]
+enum Kept {
+    Int(i64),
+    Uint(u64),
+    Double(f64),
+    Text(Box<str>),
+}
+
+impl Kept {
+    fn of(value: Decoded<'_>) -> Self {
+        match value {
+            Decoded::Bool(value) => Self::Int(i64::from(value)),
+            Decoded::Signed(value) => Self::Int(value),
+            Decoded::Unsigned(value) => i64::try_from(value).map_or(Self::Uint(value), Self::Int),
+            Decoded::Float(value) => Self::Double(value),
+            Decoded::Char(value) => Self::Text(value.to_string().into()),
+            Decoded::Text(value) => Self::Text(value.into()),
+        }
+    }
+
+    fn stat(&self) -> StatValue<'_> {
+        match self {
+            Self::Int(value) => StatValue::Int(*value),
+            Self::Uint(value) => StatValue::Uint(*value),
+            Self::Double(value) => StatValue::Double(*value),
+            Self::Text(text) => StatValue::Text(text),
+        }
+    }
+}
+
+/// The stat by which polls and the whole refer to each other: XProf's flow, of no particular kind, in and out.
+pub(super) fn flow(number: u64) -> StatValue<'static> {
+    StatValue::Uint(number << 2 | 3)
+}
+
+impl Tasks {
+    /// The scopes that follow are those of another thread, or begin anew.
+    pub(super) fn next_thread(&mut self) {
+        self.open.clear();
+    }
+
+    /// Notes a poll, whose scope has these `keys`, and returns the number of its task.
+    #[cold]
+    pub(super) fn poll(
+        &mut self,
+        scope: &Scope<'_>,
+        (begin, end): (u64, u64),
+        kind: u64,
+        keys: &[u64],
+        names: &mut StatNames,
+    ) -> Option<u64> {
+        let word = *scope.values.last()?;
+        let (number, is_first) = (word >> 1, word & 1 == 1);
+        while self.open.last().is_some_and(|&(end, _)| end <= begin) {
+            self.open.pop();
+        }
+        let parent = self.open.last().map(|&(_, number)| number);
+        self.open.push((end, number));
+        let task = self.found.entry(number).or_insert_with(|| Task::new(kind));
+        task.polls += 1;
+        if begin <= task.begin {
+            task.parent = parent;
+        }
+        task.begin = task.begin.min(begin);
+        task.end = task.end.max(end);
+        if is_first {
+            task.is_whole = true;
+            let mut words = scope.values;
+            for (kind, &key) in scope.shape.kinds.iter().zip(keys) {
+                let Some((decoded, rest)) = value(kind, words) else { break };
+                words = rest;
+                task.stats.extend(decoded.map(|decoded| (key, Kept::of(decoded))));
+            }
+        }
+        for (_, note) in scope.notes {
+            if let Some((Some(decoded), _)) = value(note.kind, note.words) {
+                task.stats.push((names.id(note.key), Kept::of(decoded)));
+            }
+        }
+        Some(number)
+    }
+
+    /// Notes the end of a task, as a record has it.
+    pub(super) fn end(&mut self, task: u64, end: u64, kind: u64) {
+        let (number, outcome) = (task >> Outcome::BITS, Outcome::of(task));
+        let task = self.found.entry(number).or_insert_with(|| Task::new(kind));
+        task.outcome = Some(outcome);
+        task.end = task.end.max(end);
+    }
+
+    /// Writes a line for each task that lives at the same time as others. `stop` is the end of the session in picoseconds.
+    pub(super) fn write(self, plane: &mut Plane, stop: u64, mut own_id: impl FnMut() -> u64) {
+        let mut tasks: Vec<(u64, Task)> = self.found.into_iter().collect();
+        for (_, task) in &mut tasks {
+            if !task.is_whole {
+                task.begin = 0;
+            }
+            if task.outcome.is_none() {
+                task.end = stop.max(task.end);
+            }
+        }
+        tasks.sort_unstable_by_key(|(number, task)| (task.begin, Reverse(task.end), *number));
+        let lanes = lanes(&tasks);
+        let count = lanes.iter().max().map_or(0, |last| last + 1);
+        let mut lines: Vec<Line> = (0..count)
+            .map(|lane| {
+                let number = if lane == 0 { String::new() } else { format!(" {}", lane + 1) };
+                Line::new(own_id(), format!("async{number}"), 0)
+            })
+            .collect();
+        let ids = ["unfinished", "started_before", "cancelled", "panicked", "polls", "_a", "flow"]
+            .map(|name| plane.names.id(name));
+        let [unfinished, started_before, cancelled, panicked, polls, asynchronous, flow_key] = ids;
+        for ((number, task), lane) in tasks.iter().zip(lanes) {
+            let Some(line) = lines.get_mut(lane) else { continue };
+            let names = &mut plane.names;
+            let mut event = line.event(task.kind, task.begin, task.end.saturating_sub(task.begin));
+            for (key, kept) in &task.stats {
+                event.stat(*key, kept.stat(), names);
+            }
+            let marks = [
+                (unfinished, task.outcome.is_none()),
+                (started_before, !task.is_whole),
+                (cancelled, task.outcome == Some(Outcome::Cancelled)),
+                (panicked, task.outcome == Some(Outcome::Panicked)),
+            ];
+            for (mark, _) in marks.into_iter().filter(|mark| mark.1) {
+                event.stat(mark, StatValue::Int(1), names);
+            }
+            event.stat(polls, StatValue::Int(task.polls), names);
+            event.stat(asynchronous, StatValue::Int(1), names);
+            event.stat(flow_key, flow(*number), names);
+            event.end();
+        }
+        for line in lines {
+            plane.push(line);
+        }
+    }
+}
+
+/// The line of each task; they come by their begins.
+fn lanes(tasks: &[(u64, Task)]) -> Vec<usize> {
+    // What is open in each lane, the innermost last.
+    let mut lanes: Vec<Vec<(u64, u64)>> = Vec::new();
+    let mut lane_of: HashMap<u64, usize, FixedState> = HashMap::default();
+    // Ends of the outermost in each lane that has one, and the lanes that have none.
+    let mut busy: BinaryHeap<Reverse<(u64, usize)>> = BinaryHeap::new();
+    let mut empty: BTreeSet<usize> = BTreeSet::new();
+    tasks
+        .iter()
+        .map(|(number, task)| {
+            while let Some(&Reverse((end, lane))) = busy.peek().filter(|next| next.0.0 <= task.begin) {
+                debug_assert!(lanes[lane].iter().all(|open| open.0 <= end));
+                busy.pop();
+                lanes[lane].clear();
+                empty.insert(lane);
+            }
+            let parent = task.parent.and_then(|parent| Some((parent, *lane_of.get(&parent)?)));
+            let around = parent.filter(|&(parent, lane)| {
+                while lanes[lane].last().is_some_and(|&(end, _)| end <= task.begin) {
+                    lanes[lane].pop();
+                }
+                lanes[lane].last().is_some_and(|&(end, number)| number == parent && task.end <= end)
+            });
+            let lane = match around {
+                Some((_, lane)) => lane,
+                None => {
+                    let lane = empty.pop_first().unwrap_or_else(|| {
+                        lanes.push(Vec::new());
+                        lanes.len() - 1
+                    });
+                    busy.push(Reverse((task.end, lane)));
+                    lane
+                }
+            };
+            lanes[lane].push((task.end, *number));
+            lane_of.insert(*number, lane);
+            lane
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Lanes of tasks that are written as begin, end and parent.
+    fn of(tasks: &[(u64, u64, Option<u64>)]) -> Vec<usize> {
+        let tasks: Vec<(u64, Task)> = tasks
+            .iter()
+            .zip(0..)
+            .map(|(&(begin, end, parent), number)| (number, Task { begin, end, parent, ..Task::new(1) }))
+            .collect();
+        lanes(&tasks)
+    }
+
+    #[test]
+    fn a_lane_holds_one_task_at_a_time_and_what_it_awaits() {
+        assert_eq!(of(&[]), [0; 0]);
+        assert_eq!(of(&[(0, 10, None), (1, 5, None), (5, 9, None), (10, 12, None)]), [0, 1, 1, 0]);
+        assert_eq!(of(&[(0, 10, None), (1, 5, Some(0)), (2, 4, Some(1)), (5, 9, Some(0))]), [0, 0, 0, 0]);
+        // Two at once inside one: the second has a lane of its own, and so has what outlives its parent.
+        assert_eq!(of(&[(0, 10, None), (1, 5, Some(0)), (2, 6, Some(0)), (7, 12, Some(0))]), [0, 0, 1, 1]);
+        // A task without length, and one whose parent is of another session.
+        assert_eq!(of(&[(0, 0, None), (0, 3, Some(9))]), [0, 0]);
+    }
+}
