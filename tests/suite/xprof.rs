@@ -5,6 +5,8 @@ use std::path::Path;
 use std::process::Command;
 
 use serde_json::{Value, json};
+use zprof::{ProfilerOptions, TraceFuture as _};
+use zprof_tests::profile::Session;
 
 const STEPS: usize = 8;
 const WORKERS: usize = 2;
@@ -30,6 +32,13 @@ struct Shown {
 }
 
 impl Shown {
+    fn of(folder: &Path) -> Self {
+        let report = run(Command::new("scripts/xprof-check").arg(folder));
+        let report: Value = serde_json::from_str(&report).expect("xprof-check prints JSON");
+        let events = report["hosts"]["profiling"]["events"].as_array().expect("the host is `profiling`").clone();
+        Self { report, events }
+    }
+
     fn of_llm() -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder can be made");
         let (steps, workers) = (STEPS.to_string(), WORKERS.to_string());
@@ -37,10 +46,7 @@ impl Shown {
             .args(["run", "--quiet", "--release", "-p", "zprof-examples", "--example", "llm", "--"])
             .args(["--tokens", &steps, "--threads", &workers, "--output"])
             .arg(folder.path()));
-        let report = run(Command::new("scripts/xprof-check").arg(folder.path()));
-        let report: Value = serde_json::from_str(&report).expect("xprof-check prints JSON");
-        let events = report["hosts"]["profiling"]["events"].as_array().expect("the host is `profiling`").clone();
-        Self { report, events }
+        Self::of(folder.path())
     }
 
     fn named<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a Value> {
@@ -131,4 +137,54 @@ fn groups_the_steps(shown: &Shown) {
     // What a step calls belongs to its group; what comes before the first step to none.
     let forward: Vec<Option<u64>> = shown.named("llm.forward").map(group).collect();
     assert_eq!(forward, [vec![None], ascending].concat());
+}
+
+#[zprof::trace(n)]
+async fn child(n: u64) -> u64 {
+    tokio::task::yield_now().await;
+    zprof::scope!("work", { n + 1 })
+}
+
+#[test]
+fn xprof_shows_tasks() {
+    let mut session = Session::new(ProfilerOptions::default());
+    session.start();
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).build().expect("a runtime");
+    let parent = async { child(1).await + child(2).await };
+    let parent = runtime.spawn(parent.traced(zprof::task!("parent", root = true, step_num = 3)));
+    assert_eq!(runtime.block_on(parent).expect("the task ends well"), 5);
+    drop(runtime);
+    let recorded = session.stop();
+    assert_eq!(recorded.line("async").tree(), "parent(child child)");
+    let shown = Shown::of(session.folder());
+    let threads = shown.report["hosts"]["profiling"]["threads"].as_object().expect("threads are a map");
+    assert!(threads.values().any(|name| name == "async"), "{threads:?}");
+
+    // The whole is a span on a row of its own, with the number that joins its polls by arrows.
+    let spans = shown.report["hosts"]["profiling"]["async"].as_array().expect("a list");
+    let numbers = |name: &str, end: &str| -> Vec<u64> {
+        let found = spans.iter().filter(|span| span["name"] == name && span["ph"] == end);
+        found.map(|span| span["id"].as_u64().expect("a number")).collect()
+    };
+    let joined = |name: &str| -> Vec<u64> {
+        let polls = shown.named(name).map(|poll| {
+            assert_eq!((&poll["flow_in"], &poll["flow_out"]), (&json!(true), &json!(true)), "{poll}");
+            poll["bind_id"].as_u64().expect("a number")
+        });
+        polls.collect()
+    };
+    let [parent] = numbers("parent 3", "b")[..] else { panic!("{spans:?}") };
+    let [one, two] = numbers("child", "b")[..] else { panic!("{spans:?}") };
+    assert_eq!((numbers("parent 3", "e"), numbers("child", "e")), (vec![parent], vec![one, two]));
+    assert_eq!((joined("parent"), joined("child")), (vec![parent; 3], vec![one, one, two, two]));
+
+    let json = std::fs::read(&recorded.profile.perfetto_path).expect("the session has written it");
+    let json: Value = serde_json::from_slice(&json).expect("it is JSON");
+    let async_line = recorded.line("async").id;
+    let events = json["traceEvents"].as_array().expect("a list").iter();
+    let told: Vec<(&Value, &Value)> = events
+        .filter(|event| event["ph"] == "X" && event["tid"] == async_line)
+        .map(|event| (&event["name"], &event["args"]["polls"]))
+        .collect();
+    assert_eq!(told, [(&json!("parent"), &json!("3")), (&json!("child"), &json!("2")), (&json!("child"), &json!("2"))]);
 }
