@@ -2,6 +2,7 @@
 
 mod actor;
 mod annotation_tools;
+mod annotations;
 mod budget;
 mod callgrind;
 mod global_clock;
