@@ -114,7 +114,7 @@ fn places_that_cannot_be_written_are_named() {
 fn what_cannot_be_asked_is_usage() {
     let (folder, profile) = run();
     let rows: [(&[&str], &str); 10] = [
-        (&[], "<INPUT>"),
+        (&[], "<IN>"),
         (&["-o", "out.txt"], "`out.txt` does not tell the format; end it in .json or .json.gz, or add --format"),
         (&["--format", "xml"], "invalid value 'xml'"),
         (&["--min-duration", "10"], "a time needs a unit"),
