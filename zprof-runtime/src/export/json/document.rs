@@ -13,15 +13,15 @@ use crate::xspace::reader::{
 };
 use crate::xspace::window::{Extent, Window};
 
-const HOST_PLANE: &[u8] = b"/host:CPU";
+pub(in crate::export) const HOST_PLANE: &[u8] = b"/host:CPU";
 /// Prefixes of device planes: those of the first prefix that any plane has are shown.
-const DEVICE_PREFIXES: [&[u8]; 3] = [b"/device:GPU:", b"/device:TPU:", b"/device:CUSTOM:"];
+pub(in crate::export) const DEVICE_PREFIXES: [&[u8]; 3] = [b"/device:GPU:", b"/device:TPU:", b"/device:CUSTOM:"];
 /// Longest of the names above.
-const LONGEST_PREFIX: u64 = 15;
+pub(in crate::export) const LONGEST_PREFIX: u64 = 15;
 /// Name of lines whose events are hidden.
 const ASYNC_LINE: &[u8] = b"Async XLA Ops";
-const HOST_PID: u32 = 701;
-const FIRST_DEVICE_PID: i64 = 1;
+pub(in crate::export) const HOST_PID: u32 = 701;
+pub(in crate::export) const FIRST_DEVICE_PID: i64 = 1;
 /// How many lines are remembered from the metadata to the events; beyond, their headers are read again.
 const MAX_LINES_KEPT: usize = 1 << 18;
 
@@ -416,7 +416,7 @@ fn write_args(
 fn put_value(window: &mut Window<'_>, out: &mut Output<'_>, names: &Names, value: Value) -> Result<()> {
     let text = match value {
         Value::Str(extent) => return out.put_source(window, extent),
-        Value::Bytes => names.opaque(),
+        Value::Bytes(_) => names.opaque(),
         Value::Ref(id) => names.key_text(names.key(names.rank(id))),
         Value::Unset | Value::Int(_) | Value::Uint(_) | Value::Double(_) => {
             put_number(&mut out.buffer, value);

@@ -33,8 +33,8 @@
 //! TSL writes the same document, but ends the list with `{}`, cuts texts at a NUL, escapes what is not ASCII, rounds
 //! times to doubles, and stops at a number of events.
 
-mod document;
-mod names;
+pub(super) mod document;
+pub(super) mod names;
 mod output;
 
 use std::fs::{self, File};
@@ -72,7 +72,7 @@ pub struct JsonSummary {
 }
 
 /// Names of events that are not shown.
-const HIDDEN_EVENTS: [&str; 13] = [
+pub(super) const HIDDEN_EVENTS: [&str; 13] = [
     "MemoryAllocation",
     "MemoryDeallocation",
     "PrefetchProduce",
@@ -89,7 +89,7 @@ const HIDDEN_EVENTS: [&str; 13] = [
 ];
 
 /// Names of stats that are not shown.
-const HIDDEN_STATS: [&str; 8] = ["_pt", "_p", "_ct", "_c", "_r", "flops", "program_id", "symbol_id"];
+pub(super) const HIDDEN_STATS: [&str; 8] = ["_pt", "_p", "_ct", "_c", "_r", "flops", "program_id", "symbol_id"];
 
 /// Writes the trace-viewer JSON of the XSpace in `source` to `out`.
 ///
