@@ -58,6 +58,9 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let format = format(args);
+    if args.tsl && !format.is_tsl() {
+        usage("--tsl is for JSON: TSL's converter has no other format".to_owned());
+    }
     let spaces = input::open(&args.input)?;
     let target = target(args, format, &spaces)?;
     if args.tsl && spaces.len() > 1 {
@@ -112,13 +115,17 @@ fn format(args: &Args) -> Format {
         (Some(format), _) => format,
         (None, None) => Format::Json,
         (None, Some(output)) => Format::of(output).unwrap_or_else(|| {
-            let message = format!(
-                "`{}` does not tell the format; end it in .json or .json.gz, or add --format",
+            usage(format!(
+                "`{}` does not tell the format; end it in .json, .json.gz or .pftrace, or add --format",
                 output.display()
-            );
-            Cli::command().error(ErrorKind::ValueValidation, message).exit()
+            ))
         }),
     }
+}
+
+/// Ends the program, as clap does for arguments that cannot be.
+fn usage(message: String) -> ! {
+    Cli::command().error(ErrorKind::ValueValidation, message).exit()
 }
 
 fn target(args: &Args, format: Format, spaces: &[Space]) -> Result<Target> {

@@ -37,6 +37,7 @@ fn bad_input_is_named_and_writes_nothing() {
             convert(arguments([&path, &"-o", &"-"])).refused(),
             convert(arguments([&path, &"-o", &"-", &"--format", &"json.gz"])).refused(),
             convert(arguments([&path, &"-o", &"-", &"--tsl"])).refused(),
+            convert(arguments([&path, &"-o", &"-", &"--format", &"pftrace"])).refused(),
         ] {
             assert!(message.contains(&format!("`{}`", path.display())) && message.contains(reason), "{message}");
         }
@@ -113,15 +114,19 @@ fn places_that_cannot_be_written_are_named() {
 #[test]
 fn what_cannot_be_asked_is_usage() {
     let (folder, profile) = run();
-    let rows: [(&[&str], &str); 10] = [
+    let rows: [(&[&str], &str); 11] = [
         (&[], "<IN>"),
-        (&["-o", "out.txt"], "`out.txt` does not tell the format; end it in .json or .json.gz, or add --format"),
+        (
+            &["-o", "out.txt"],
+            "`out.txt` does not tell the format; end it in .json, .json.gz or .pftrace, or add --format",
+        ),
         (&["--format", "xml"], "invalid value 'xml'"),
         (&["--min-duration", "10"], "a time needs a unit"),
         (&["--time-range", "2s..1s"], "the range ends before it begins"),
         (&["--max-events", "-1"], "unexpected argument '-1'"),
         (&["--tsl", "--planes", "x"], "cannot be used with"),
         (&["--tsl", "--min-duration", "1s"], "cannot be used with"),
+        (&["--tsl", "--format", "pftrace"], "--tsl is for JSON"),
         (&["--nonsense"], "unexpected argument '--nonsense'"),
         (&["a", "b"], "unexpected argument"),
     ];

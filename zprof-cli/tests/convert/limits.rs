@@ -18,19 +18,20 @@ use super::{names, zprof};
 /// Address space that the program may have, its code and stacks included.
 const LIMIT_KIB: u64 = 64 << 10;
 const EVENTS: u64 = 190_000;
-const BLOCK: u64 = 1_900;
+const BLOCKS: u64 = 100;
+const BLOCK: i64 = 1_900;
 
 /// Writes 300 MB of events: each twentieth has a text of 31 KB, the others a number.
 fn write_large(path: &Path) {
     let text = "the same text again and again, ".repeat(1_000);
-    let event = |index: u64| {
-        let stat = if index % 20 == 0 { bytes(5, &text) } else { int(4, 7_000 + index.cast_signed()) };
+    let event = |index: i64| {
+        let stat = if index % 20 == 0 { bytes(5, &text) } else { int(4, 7_000 + index) };
         let stat = message(4, &[int(1, if index % 20 == 0 { 2 } else { 1 }), stat]);
-        message(4, &[int(1, 1), int(2, 1_000 * index.cast_signed()), int(3, 999), stat])
+        message(4, &[int(1, 1), int(2, 1_000 * index), int(3, 999), stat])
     };
     let block: Vec<u8> = (0..BLOCK).flat_map(event).collect();
     let mut file = BufWriter::new(File::create(path).expect("is created"));
-    write_blocks(&mut file, &block, EVENTS / BLOCK);
+    write_blocks(&mut file, &block, BLOCKS);
     file.flush().expect("is written");
     let size = path.metadata().expect("is there").len();
     assert!(size > 280_000_000, "{size} bytes prove little");
@@ -86,6 +87,12 @@ fn a_profile_larger_than_the_memory_is_converted_to_any_format() {
     assert!(done.status.success(), "{}: {}", done.status, String::from_utf8_lossy(&done.stderr));
     assert_eq!(count_events(GzDecoder::new(File::open(&zipped).expect("is there"))), EVENTS);
 
+    let native = folder.path().join("large.pftrace");
+    let done =
+        limited(LIMIT_KIB, &[profile.as_ref(), "-o".as_ref(), native.as_ref()]).wait_with_output().expect("ends");
+    assert!(done.status.success(), "{}: {}", done.status, String::from_utf8_lossy(&done.stderr));
+    assert!(native.metadata().expect("is there").len() > 1_000_000);
+
     // The limit is real: a program that may have even less cannot start its work.
     let starved = limited(3 << 10, &[profile.as_ref(), "-o".as_ref(), "-".as_ref()]).wait_with_output().expect("ends");
     assert!(!starved.status.success(), "ulimit has no effect here");
@@ -93,17 +100,17 @@ fn a_profile_larger_than_the_memory_is_converted_to_any_format() {
 
 /// A profile whose conversion takes long: one text of 256 MB, a hole on the disk, of which each byte becomes six.
 fn slow_profile() -> (TempDir, File) {
-    const TEXT: u64 = 256 << 20;
+    const TEXT: u32 = 256 << 20;
     let folder = tempfile::tempdir().expect("a folder");
     let mut file = File::create(folder.path().join("vm.xplane.pb")).expect("is created");
-    let stat = [int(1, 2), key(5, 2), varint(TEXT)].concat();
+    let stat = [int(1, 2), key(5, 2), varint(TEXT.into())].concat();
     let mut head = stat.clone();
     for (number, what) in [(4, Vec::new()), (4, Vec::new()), (3, Vec::new()), (1, bytes(2, "/host:CPU"))] {
-        let len = head.len() as u64 + what.len() as u64 + TEXT;
+        let len = head.len() as u64 + what.len() as u64 + u64::from(TEXT);
         head = [key(number, 2), varint(len), what, head].concat();
     }
     file.write_all(&head).expect("is written");
-    file.seek(SeekFrom::Current(TEXT.cast_signed() - 1)).expect("seeks");
+    file.seek(SeekFrom::Current(i64::from(TEXT) - 1)).expect("seeks");
     file.write_all(&[0]).expect("is written");
     (folder, file)
 }

@@ -63,6 +63,8 @@ fn planes_that_are_not_there_are_an_error() {
         "failed to convert standard input to standard output: no plane that a trace shows matches `TPU`, `x`; \
          there are `/host:CPU`, `/device:GPU:0`"
     );
+    let message = convert_input(space(), &["-", "--planes", "TPU,x", "--format", "pftrace"]).refused();
+    assert!(message.ends_with("no plane matches `TPU`, `x`"), "{message}");
 }
 
 #[test]

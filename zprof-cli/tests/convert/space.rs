@@ -18,7 +18,7 @@ pub(crate) fn key(number: u64, wire_type: u64) -> Vec<u8> {
 
 /// A varint field.
 pub(crate) fn int(number: u64, value: i64) -> Vec<u8> {
-    [key(number, 0), varint(value.cast_unsigned())].concat()
+    [key(number, 0), varint(u64::from_le_bytes(value.to_le_bytes()))].concat()
 }
 
 /// A field of bytes.

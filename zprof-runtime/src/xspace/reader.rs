@@ -68,7 +68,7 @@ pub(crate) enum Value {
     Uint(u64),
     Int(i64),
     Str(Extent),
-    Bytes,
+    Bytes(Extent),
     /// Id of the stat metadata whose name is the value.
     Ref(i64),
 }
@@ -256,7 +256,7 @@ fn each_stat<'s>(
                 Field { number: 3, wire: Wire::Varint(value) } => stat.value = Value::Uint(value),
                 Field { number: 4, wire: Wire::Varint(value) } => stat.value = Value::Int(signed(value)),
                 Field { number: 5, wire: Wire::Bytes(text) } => stat.value = Value::Str(text),
-                Field { number: 6, wire: Wire::Bytes(_) } => stat.value = Value::Bytes,
+                Field { number: 6, wire: Wire::Bytes(bytes) } => stat.value = Value::Bytes(bytes),
                 Field { number: 7, wire: Wire::Varint(value) } => stat.value = Value::Ref(signed(value)),
                 _ => {}
             }

@@ -15,15 +15,15 @@ use crate::xspace::reader::{LineHeader, PlaneHeader, each_event, each_line, each
 use crate::xspace::window::{Extent, Window};
 use crate::{Error, ErrorKind, Result};
 
-const HOST_PLANE: &[u8] = b"/host:CPU";
+pub(in crate::export) const HOST_PLANE: &[u8] = b"/host:CPU";
 /// Prefixes of device planes: those of the first prefix that any plane has are shown.
-const DEVICE_PREFIXES: [&[u8]; 3] = [b"/device:GPU:", b"/device:TPU:", b"/device:CUSTOM:"];
+pub(in crate::export) const DEVICE_PREFIXES: [&[u8]; 3] = [b"/device:GPU:", b"/device:TPU:", b"/device:CUSTOM:"];
 /// Longest of the names above.
-const LONGEST_PREFIX: u64 = 15;
+pub(in crate::export) const LONGEST_PREFIX: u64 = 15;
 /// Name of lines whose events are hidden.
 const ASYNC_LINE: &[u8] = b"Async XLA Ops";
-const HOST_PID: u32 = 701;
-const FIRST_DEVICE_PID: i64 = 1;
+pub(in crate::export) const HOST_PID: u32 = 701;
+pub(in crate::export) const FIRST_DEVICE_PID: i64 = 1;
 /// How many lines are remembered from the metadata to the events; beyond, their headers are read again.
 const MAX_LINES_KEPT: usize = 1 << 18;
 /// How many planes an error names.

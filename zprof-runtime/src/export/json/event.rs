@@ -127,7 +127,7 @@ fn write_args(
 fn put_value(window: &mut Window<'_>, out: &mut Output<'_>, names: &Names, value: Value) -> Result<()> {
     let text = match value {
         Value::Str(extent) => return out.put_source(window, extent),
-        Value::Bytes => names.opaque(),
+        Value::Bytes(_) => names.opaque(),
         Value::Ref(id) => names.key_text(names.key(names.rank(id))),
         Value::Unset | Value::Int(_) | Value::Uint(_) | Value::Double(_) => {
             put_number(&mut out.buffer, value);

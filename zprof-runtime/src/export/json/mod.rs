@@ -37,10 +37,10 @@
 //! Several hosts give one document: P becomes 1000 · the host's place from 1 + P, and a process is called by its host's
 //! name, a space and the plane's name, as XProf does it.
 
-mod document;
+pub(super) mod document;
 mod event;
 mod limit;
-mod names;
+pub(super) mod names;
 mod output;
 
 use std::fs::{self, File};
@@ -90,7 +90,7 @@ pub struct JsonSummary {
 }
 
 /// Names of events that are not shown.
-const HIDDEN_EVENTS: [&str; 13] = [
+pub(super) const HIDDEN_EVENTS: [&str; 13] = [
     "MemoryAllocation",
     "MemoryDeallocation",
     "PrefetchProduce",
@@ -107,7 +107,7 @@ const HIDDEN_EVENTS: [&str; 13] = [
 ];
 
 /// Names of stats that are not shown.
-const HIDDEN_STATS: [&str; 8] = ["_pt", "_p", "_ct", "_c", "_r", "flops", "program_id", "symbol_id"];
+pub(super) const HIDDEN_STATS: [&str; 8] = ["_pt", "_p", "_ct", "_c", "_r", "flops", "program_id", "symbol_id"];
 
 /// Writes the trace-viewer JSON of the XSpace in `source` to `out`.
 ///

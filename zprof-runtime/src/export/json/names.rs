@@ -13,16 +13,16 @@ use crate::xspace::wire::wide;
 use crate::{Error, ErrorKind, Result};
 
 /// Bytes from which on a text stays in the source.
-const LONG: u64 = 16 << 10;
+pub(in crate::export) const LONG: u64 = 16 << 10;
 /// Arguments of one event from which on doubles are dropped before all are there.
-pub(super) const MANY_ARGS: usize = 4_096;
+pub(in crate::export) const MANY_ARGS: usize = 4_096;
 /// Longest name of an event that is not shown.
-const LONGEST_HIDDEN: u64 = 40;
+pub(in crate::export) const LONGEST_HIDDEN: u64 = 40;
 
 type Map<V> = HashMap<i64, V, FixedState>;
 
 /// Place of an argument's name among all names of the plane, sorted.
-pub(super) type Rank = u32;
+pub(in crate::export) type Rank = u32;
 
 /// Names of a plane.
 pub(super) struct Names {
@@ -217,7 +217,7 @@ impl Names {
         let start = self.arena.len();
         match value {
             Value::Str(extent) => return self.text(window, extent),
-            Value::Bytes => return Ok(self.opaque()),
+            Value::Bytes(_) => return Ok(self.opaque()),
             Value::Ref(id) => return Ok(self.key_text(self.key(self.rank(id)))),
             Value::Unset | Value::Int(_) | Value::Uint(_) | Value::Double(_) => put_number(&mut self.arena, value),
         }
@@ -233,14 +233,14 @@ pub(super) fn put_number(out: &mut Vec<u8>, value: Value) {
         Value::Int(value) => put_int(out, value),
         Value::Uint(value) => put_uint(out, value),
         Value::Double(value) => put_double(out, value),
-        Value::Unset | Value::Str(_) | Value::Bytes | Value::Ref(_) => {}
+        Value::Unset | Value::Str(_) | Value::Bytes(_) | Value::Ref(_) => {}
     }
     out.push(b'"');
 }
 
 /// Adds an argument. Where there are `many` the doubles are dropped, so that no more are kept than the plane has names.
 #[inline]
-pub(super) fn push_last<T>(args: &mut Vec<T>, arg: T, rank: impl Fn(&T) -> Rank, many: &mut usize) {
+pub(in crate::export) fn push_last<T>(args: &mut Vec<T>, arg: T, rank: impl Fn(&T) -> Rank, many: &mut usize) {
     args.push(arg);
     if args.len() >= *many {
         keep_last(args, rank);
@@ -249,7 +249,7 @@ pub(super) fn push_last<T>(args: &mut Vec<T>, arg: T, rank: impl Fn(&T) -> Rank,
 }
 
 /// Sorts by rank and keeps the last of each; the order within a rank is the order of arrival.
-pub(super) fn keep_last<T>(args: &mut Vec<T>, rank: impl Fn(&T) -> Rank) {
+pub(in crate::export) fn keep_last<T>(args: &mut Vec<T>, rank: impl Fn(&T) -> Rank) {
     if args.windows(2).all(|pair| rank(&pair[0]) < rank(&pair[1])) {
         return;
     }
@@ -261,7 +261,7 @@ pub(super) fn keep_last<T>(args: &mut Vec<T>, rank: impl Fn(&T) -> Rank) {
 }
 
 /// Appends a text of the source to a string, what is not UTF-8 replaced.
-fn read_text(window: &mut Window<'_>, extent: Extent, out: &mut String) -> Result<()> {
+pub(in crate::export) fn read_text(window: &mut Window<'_>, extent: Extent, out: &mut String) -> Result<()> {
     if extent.len <= PIECE {
         out.push_str(&String::from_utf8_lossy(window.piece(extent)?));
         return Ok(());
