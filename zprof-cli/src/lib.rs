@@ -2,7 +2,11 @@
 
 mod cli;
 mod convert;
+mod format;
 mod input;
+mod output;
+mod progress;
+mod time;
 
 use std::ffi::OsString;
 use std::io::{self, Write};
