@@ -97,11 +97,9 @@ impl Flows {
             let end = End { id: hash([host, 0, 0, flow >> 2]), terminates: flow & 3 == 1 };
             return [Some(end).filter(|_| flow & 3 != 0 && !self.is_async), None, None];
         }
-        let context = |kind: Option<u64>, id: Option<u64>, terminates| {
-            Some(End { id: hash([host, 1, kind?, id?]), terminates })
-        };
-        let correlation =
-            self.correlation.map(|id| End { id: hash([host, 2, 0, id]), terminates: !on_host_plane });
+        let context =
+            |kind: Option<u64>, id: Option<u64>, terminates| Some(End { id: hash([host, 1, kind?, id?]), terminates });
+        let correlation = self.correlation.map(|id| End { id: hash([host, 2, 0, id]), terminates: !on_host_plane });
         [
             context(self.producer_type, self.producer, false),
             context(self.consumer_type, self.consumer, true),
@@ -144,7 +142,10 @@ mod tests {
 
         let flow = |direction: i64| ends(&[(Flow, 77 << 2 | direction), (ProducerType, 1), (Producer, 5)], true);
         let id = flow(1)[0].0;
-        assert_eq!([flow(0), flow(1), flow(2), flow(3)], [vec![], vec![(id, true)], vec![(id, false)], vec![(id, false)]]);
+        assert_eq!(
+            [flow(0), flow(1), flow(2), flow(3)],
+            [vec![], vec![(id, true)], vec![(id, false)], vec![(id, false)]]
+        );
         assert_eq!(ends(&[(Flow, 77 << 2 | 1), (Async, 1)], true), []);
 
         let host = ends(&[(Correlation, 4)], true);

@@ -38,11 +38,7 @@ impl Lanes {
 
     /// Closes what ends at `time` or before, in order of the ends: calls back with each lane and end.
     #[inline]
-    pub(super) fn close<E>(
-        &mut self,
-        time: u64,
-        mut each: impl FnMut(usize, u64) -> Result<(), E>,
-    ) -> Result<(), E> {
+    pub(super) fn close<E>(&mut self, time: u64, mut each: impl FnMut(usize, u64) -> Result<(), E>) -> Result<(), E> {
         if let [only] = self.open.as_mut_slice() {
             while let Some(end) = only.last().copied().filter(|end| *end <= time) {
                 only.pop();

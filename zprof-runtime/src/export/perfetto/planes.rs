@@ -3,9 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::Result;
-use crate::export::json::document::{
-    DEVICE_PREFIXES, FIRST_DEVICE_PID, HOST_PID, HOST_PLANE, LONGEST_PREFIX,
-};
+use crate::export::json::document::{DEVICE_PREFIXES, FIRST_DEVICE_PID, HOST_PID, HOST_PLANE, LONGEST_PREFIX};
 use crate::export::{Filter, Host, host};
 use crate::xspace::Source;
 use crate::xspace::reader::{PlaneHeader, each_line, each_plane};
@@ -100,9 +98,10 @@ fn find_planes(window: &mut Window<'_>, filter: &Filter) -> Result<Vec<Plane>> {
 
 /// Gives each process an id of its own that viewers can hold: 1 to 2^31 - 1.
 fn number_processes(parts: &mut [Part<'_>]) {
-    let wanted = parts.iter().enumerate().flat_map(|(host, part)| {
-        part.planes.iter().filter_map(move |plane| plane.wanted_pid.map(|pid| (host, pid)))
-    });
+    let wanted = parts
+        .iter()
+        .enumerate()
+        .flat_map(|(host, part)| part.planes.iter().filter_map(move |plane| plane.wanted_pid.map(|pid| (host, pid))));
     let shown = if parts.len() > 1 { host::number_processes(parts.len(), wanted) } else { BTreeMap::new() };
     let mut taken = BTreeSet::new();
     for (host, part) in parts.iter_mut().enumerate() {
