@@ -16,6 +16,7 @@ mod global_session;
 mod global_threads;
 mod global_values;
 mod json;
+mod perfetto;
 mod pjrt;
 mod pjrt_example;
 mod post_process;

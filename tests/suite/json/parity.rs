@@ -235,7 +235,7 @@ fn plane() -> impl Strategy<Value = Vec<u8>> {
     )
 }
 
-pub(super) fn space() -> impl Strategy<Value = Vec<u8>> {
+pub(crate) fn space() -> impl Strategy<Value = Vec<u8>> {
     (vec(plane(), 0..8), vec(text(), 1..3), any::<u64>()).prop_map(|(planes, hostnames, seed)| {
         let hostnames: Vec<_> = hostnames.iter().map(|name| bytes(4, name)).collect();
         let plain = [planes.concat(), hostnames.concat()].concat();

@@ -219,6 +219,33 @@ pub(crate) fn read_event(window: &mut Window<'_>, body: Extent) -> Result<Event>
     Ok(event)
 }
 
+/// Walks over the events of a line, and reads of each only what stands before its first stat, if that is its times.
+#[inline]
+pub(crate) fn each_event_head<'s>(
+    window: &mut Window<'s>,
+    line: Extent,
+    mut each: impl FnMut(&mut Window<'s>, &Event) -> Result<()>,
+) -> Result<()> {
+    each_message(window, "line", line, 4, |window, body| {
+        let mut event = Event { body, ..Event::default() };
+        let mut has_duration = false;
+        let mut fields = Cursor::new("event", body);
+        while let Some(field) = window.field(&mut fields)? {
+            match field {
+                Field { number: 2, wire: Wire::Varint(value) } => event.offset_ps = signed(value),
+                Field { number: 3, wire: Wire::Varint(value) } => {
+                    event.duration_ps = signed(value);
+                    has_duration = true;
+                }
+                Field { number: 4, wire: Wire::Bytes(_) } if has_duration => break,
+                Field { number: 5, wire: Wire::Varint(_) } => event.offset_ps = 0,
+                _ => {}
+            }
+        }
+        each(window, &event)
+    })
+}
+
 /// Walks over the stats of an event.
 #[inline]
 pub(crate) fn each_event_stat<'s>(

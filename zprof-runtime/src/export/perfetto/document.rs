@@ -59,6 +59,8 @@ struct Row<'a> {
     counters: HashMap<i64, u64, FixedState>,
     /// Whether the encoder is on it.
     is_begun: bool,
+    /// Start of the event before.
+    last_ps: u64,
 }
 
 impl<'s, 'o> Document<'s, 'o> {
@@ -164,6 +166,7 @@ impl Writer<'_, '_> {
                     lanes: vec![track],
                     counters: HashMap::default(),
                     is_begun: false,
+                    last_ps: 0,
                 };
                 self.lanes.clear();
                 each_in_order(window, *source, &thread.runs, |window, event, start_ps, duration_ps| {
@@ -198,8 +201,14 @@ impl Writer<'_, '_> {
             self.encoder.begin_track(row.lanes[0]);
             row.is_begun = true;
         }
-        self.close(row, start_ps)?;
         let start_ns = start_ps / 1_000;
+        let end_ps = start_ps.saturating_add(duration_ps);
+        if start_ps < row.last_ps {
+            // The head of the event lied, so that it comes too late for any lane.
+            return self.alone(window, row, &kind, start_ns, end_ps / 1_000, duration_ps == 0);
+        }
+        row.last_ps = start_ps;
+        self.close(row, start_ps)?;
         if row.thread.is_counters && self.sample(window, row, event.metadata_id, &kind, start_ns)? {
             return Ok(());
         }
@@ -207,10 +216,8 @@ impl Writer<'_, '_> {
             if self.lanes.has_room_for_instant(start_ns) {
                 return self.shown(window, row, &kind, Type::Instant, row.lanes[0], Time::Next(start_ns));
             }
-            let track = self.new_lane(window, row)?;
-            return self.shown(window, row, &kind, Type::Instant, track, Time::Any(start_ns));
+            return self.alone(window, row, &kind, start_ns, start_ns, true);
         }
-        let end_ps = start_ps.saturating_add(duration_ps);
         match self.lanes.open(end_ps) {
             Some(lane) => {
                 if lane == row.lanes.len() {
@@ -219,13 +226,27 @@ impl Writer<'_, '_> {
                 }
                 self.shown(window, row, &kind, Type::SliceBegin, row.lanes[lane], Time::Next(start_ns))
             }
-            None => {
-                // A track for this one alone, of which nothing needs to be remembered.
-                let track = self.new_lane(window, row)?;
-                self.shown(window, row, &kind, Type::SliceBegin, track, Time::Any(start_ns))?;
-                self.encoder.slice_end(track, Time::Any(end_ps / 1_000))
-            }
+            None => self.alone(window, row, &kind, start_ns, end_ps / 1_000, false),
         }
+    }
+
+    /// Writes an event on a track for it alone, of which nothing needs to be remembered.
+    #[cold]
+    fn alone(
+        &mut self,
+        window: &mut Window<'_>,
+        row: &Row<'_>,
+        kind: &Kind,
+        start_ns: u64,
+        end_ns: u64,
+        is_instant: bool,
+    ) -> Result<()> {
+        let track = self.new_lane(window, row)?;
+        if is_instant {
+            return self.shown(window, row, kind, Type::Instant, track, Time::Any(start_ns));
+        }
+        self.shown(window, row, kind, Type::SliceBegin, track, Time::Any(start_ns))?;
+        self.encoder.slice_end(track, Time::Any(end_ns))
     }
 
     /// Writes the ends of what ends at `time_ps` or before.
@@ -246,7 +267,7 @@ impl Writer<'_, '_> {
         time: Time,
     ) -> Result<()> {
         let Self { encoder, args, .. } = self;
-        encoder.begin(r#type, track);
+        encoder.begin(r#type, track, time);
         match args.step_name {
             Some(value) => encoder.value_name(window, row.names, row.names.value(value))?,
             None => encoder.name(window, row.names, kind.name)?,
@@ -255,7 +276,7 @@ impl Writer<'_, '_> {
         for end in args.flows.ends(self.host, row.on_host_plane).into_iter().flatten() {
             encoder.flow(end);
         }
-        encoder.end(window, time)
+        encoder.end(window)
     }
 
     /// Writes the sample of a counter; `false` if the event has no number.
@@ -280,11 +301,14 @@ impl Writer<'_, '_> {
                 track
             }
         };
-        self.encoder.begin(Type::Counter, track);
+        self.encoder.begin(Type::Counter, track, Time::Next(start_ns));
         self.encoder.sample(value);
         let Self { encoder, args, .. } = self;
-        args.each(row.names, kind, |arg| encoder.annotation(window, row.names, arg.rank, arg.value))?;
-        encoder.end(window, Time::Next(start_ns))?;
+        args.each(row.names, kind, |arg| match arg.rank == unit {
+            true => Ok(()), // what the sample hides
+            false => encoder.annotation(window, row.names, arg.rank, arg.value),
+        })?;
+        encoder.end(window)?;
         Ok(true)
     }
 

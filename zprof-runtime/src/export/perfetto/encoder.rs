@@ -31,7 +31,7 @@ use crate::Result;
 use crate::export::json::names::Rank;
 use crate::xspace::reader::Value;
 use crate::xspace::window::{Extent, Window};
-use crate::xspace::wire::{BYTES, FIXED64, put_bytes, put_key, put_uint, put_varint, wide};
+use crate::xspace::wire::{BYTES, FIXED64, VARINT, put_bytes, put_key, put_uint, put_varint, wide};
 
 /// The clock that trace time is counted in.
 const BOOTTIME: u64 = 6;
@@ -44,7 +44,7 @@ const STATE_CLEARED: u64 = 1;
 const LONGEST_INTERNED: u64 = 1 << 10;
 /// Bytes up to which a value of bytes is shown.
 const LONGEST_BYTES: u64 = 4_096;
-/// `CounterDescriptor` and others are found in this order by readers: EXPLICIT of each kind of order.
+/// By rank: the order of child tracks, and that of processes and threads.
 const EXPLICIT_CHILDREN: u64 = 3;
 const EXPLICIT: u64 = 1;
 
@@ -84,9 +84,20 @@ pub(super) struct Encoder<'w> {
     last_ns: u64,
     /// Track of the thread.
     track: u64,
-    /// The message in the making, without its splices.
+    /// The description of a track in the making, without its splices.
     body: Vec<u8>,
     splices: Vec<Splice>,
+    /// Where the event in the making lies in the buffer.
+    event: Place,
+}
+
+/// Where an event's packet lies in the buffer, which holds it whole but for splices until it ends.
+#[derive(Clone, Copy, Debug, Default)]
+struct Place {
+    /// Where the length of the packet has room of a byte.
+    packet: usize,
+    /// Where the length of the event has room of a byte.
+    event: usize,
 }
 
 impl<'w> Encoder<'w> {
@@ -101,6 +112,7 @@ impl<'w> Encoder<'w> {
             track: 0,
             body: Vec::new(),
             splices: Vec::new(),
+            event: Place::default(),
         };
         put_uint(&mut encoder.body, 1, 0);
         put_uint(&mut encoder.body, 19, EXPLICIT);
@@ -237,25 +249,58 @@ impl<'w> Encoder<'w> {
             put_bytes(&mut snapshot, 1, &reading);
         }
         put_bytes(&mut head, 6, &snapshot);
-        put_bytes(&mut self.out.buffer, 1, &head);
+        let mut packet = Vec::new();
+        put_bytes(&mut packet, 1, &head);
+        self.out.put(&packet);
     }
 
     /// Begins an event, on the thread's track or on another.
     #[inline]
-    pub(super) fn begin(&mut self, r#type: Type, track: u64) {
+    pub(super) fn begin(&mut self, r#type: Type, track: u64, time: Time) {
         if self.table.is_full() {
             self.begin_track(self.track);
         }
-        self.begin_message();
-        self.put_type(r#type, track);
+        self.splices.clear();
+        self.put_head(r#type, track, time);
     }
 
+    /// Puts the fixed part of an event's packet: at most 40 bytes.
     #[inline]
-    fn put_type(&mut self, r#type: Type, track: u64) {
-        self.body.extend_from_slice(&[9 << 3, r#type as u8]); // the field's number; all are below 128
-        if track != self.track {
-            put_uint(&mut self.body, 11, track);
-        }
+    fn put_head(&mut self, r#type: Type, track: u64, time: Time) {
+        let Self { out, sequence, last_ns, track: own, .. } = self;
+        let buffer = &mut out.buffer;
+        buffer.make_room(64); // for two runs of fields
+        let start = buffer.len();
+        buffer.fields(|out| {
+            out.byte(key(1, BYTES));
+            out.byte(0);
+            out.byte(key(8, VARINT));
+            match time {
+                Time::Next(ns) => {
+                    out.varint(ns.wrapping_sub(*last_ns));
+                    *last_ns = ns;
+                }
+                Time::Any(ns) => {
+                    out.varint(ns);
+                    out.byte(key(58 & 0xf, VARINT) | 0x80);
+                    out.byte((58 >> 4) as u8);
+                    out.byte(BOOTTIME as u8);
+                }
+            }
+            out.byte(key(10, VARINT));
+            out.varint(u64::from(*sequence));
+            out.byte(key(11, BYTES));
+        });
+        self.event = Place { packet: start + 1, event: buffer.len() };
+        buffer.fields(|out| {
+            out.byte(0);
+            out.byte(key(9, VARINT));
+            out.byte(r#type as u8);
+            if track != *own {
+                out.byte(key(11, VARINT));
+                out.varint(track);
+            }
+        });
     }
 
     #[inline]
@@ -263,10 +308,10 @@ impl<'w> Encoder<'w> {
         match name {
             Text::Symbol(symbol) => {
                 let number = self.table.symbol(Family::EventName, symbol, names.text(symbol));
-                put_uint(&mut self.body, 10, u64::from(number));
+                self.put_number(key(10, VARINT), u64::from(number));
                 Ok(())
             }
-            Text::Source(extent) => self.inline_text(window, 23, extent),
+            Text::Source(extent) => self.event_text(window, 23, extent),
         }
     }
 
@@ -274,11 +319,13 @@ impl<'w> Encoder<'w> {
     pub(super) fn value_name(&mut self, window: &mut Window<'_>, names: &Names, value: ArgValue) -> Result<()> {
         match value {
             ArgValue::Text(text) => self.name(window, names, text),
-            ArgValue::Own(extent) => self.inline_text(window, 23, extent),
+            ArgValue::Own(extent) => self.event_text(window, 23, extent),
             value => {
                 let mut text = Vec::new();
                 put_as_name(&mut text, value);
-                put_bytes(&mut self.body, 23, &text);
+                let mut field = Vec::new();
+                put_bytes(&mut field, 23, &text);
+                self.out.put(&field);
                 Ok(())
             }
         }
@@ -286,23 +333,32 @@ impl<'w> Encoder<'w> {
 
     #[inline]
     pub(super) fn flow(&mut self, end: End) {
-        put_key(&mut self.body, if end.terminates { 48 } else { 47 }, FIXED64);
-        self.body.extend_from_slice(&end.id.to_le_bytes());
+        let number: u8 = if end.terminates { 48 } else { 47 };
+        let buffer = &mut self.out.buffer;
+        buffer.make_room(0);
+        buffer.fields(|out| {
+            out.byte(key(number & 0xf, FIXED64) | 0x80);
+            out.byte(number >> 4);
+            out.fixed64(end.id);
+        });
     }
 
     /// The sample of a counter, which is a number.
     pub(super) fn sample(&mut self, value: Value) {
-        let double = match value {
-            Value::Int(number) => return put_uint(&mut self.body, 30, number as u64), // keeps every bit
-            Value::Uint(number) => match i64::try_from(number) {
-                Ok(_) => return put_uint(&mut self.body, 30, number),
-                Err(_) => number as f64, // the nearest double; the field has no larger integers
-            },
-            Value::Double(number) => number,
-            Value::Unset | Value::Str(_) | Value::Bytes(_) | Value::Ref(_) => return,
+        let mut field = Vec::new();
+        let mut put_double = |number: f64| {
+            put_key(&mut field, 44, FIXED64);
+            field.extend_from_slice(&number.to_bits().to_le_bytes());
         };
-        put_key(&mut self.body, 44, FIXED64);
-        self.body.extend_from_slice(&double.to_bits().to_le_bytes());
+        match value {
+            Value::Int(number) => put_uint(&mut field, 30, number as u64), // keeps every bit
+            Value::Uint(number) if i64::try_from(number).is_ok() => put_uint(&mut field, 30, number),
+            // The nearest double; the field has no larger integers.
+            Value::Uint(number) => put_double(number as f64),
+            Value::Double(number) => put_double(number),
+            Value::Unset | Value::Str(_) | Value::Bytes(_) | Value::Ref(_) => {}
+        }
+        self.out.put(&field);
     }
 
     /// An argument.
@@ -317,39 +373,61 @@ impl<'w> Encoder<'w> {
         let name = self.table.symbol(Family::AnnotationName, rank, names.text(rank));
         let string = match value {
             ArgValue::Text(Text::Symbol(symbol)) => {
-                Some(self.table.symbol(Family::AnnotationString, symbol, names.text(symbol)))
+                self.table.symbol(Family::AnnotationString, symbol, names.text(symbol))
             }
-            ArgValue::Own(extent) if extent.len <= LONGEST_INTERNED => {
-                Some(self.table.own(window.piece(extent)?, put_text))
-            }
+            ArgValue::Own(extent) if extent.len <= LONGEST_INTERNED => self.table.own(window.piece(extent)?, put_text),
             ArgValue::Own(extent) | ArgValue::Text(Text::Source(extent)) => {
                 return self.long_annotation(window, name, extent);
             }
             ArgValue::Bytes(extent) => return self.bytes_annotation(window, name, extent),
-            ArgValue::Int(_) | ArgValue::Uint(_) | ArgValue::Double(_) => None,
+            ArgValue::Int(_) | ArgValue::Uint(_) | ArgValue::Double(_) => 0,
         };
-        // At most 23 bytes: the length takes one.
-        self.body.extend_from_slice(&[4 << 3 | 2, 0]);
-        let start = self.body.len();
-        put_uint(&mut self.body, 1, u64::from(name));
-        match (string, value) {
-            (Some(number), _) => put_uint(&mut self.body, 17, u64::from(number)),
-            (None, ArgValue::Int(number)) => put_uint(&mut self.body, 4, number as u64), // keeps every bit
-            (None, ArgValue::Uint(number)) => put_uint(&mut self.body, 3, number),
-            (None, ArgValue::Double(number)) => {
-                put_key(&mut self.body, 5, FIXED64);
-                self.body.extend_from_slice(&number.to_bits().to_le_bytes());
+        let buffer = &mut self.out.buffer;
+        buffer.make_room(0);
+        let start = buffer.len() + 1;
+        // At most 20 bytes.
+        buffer.fields(|out| {
+            out.byte(key(4, BYTES));
+            out.byte(0);
+            out.byte(key(1, VARINT));
+            out.varint(u64::from(name));
+            match value {
+                ArgValue::Int(number) => {
+                    out.byte(key(4, VARINT));
+                    out.varint(number as u64); // keeps every bit
+                }
+                ArgValue::Uint(number) => {
+                    out.byte(key(3, VARINT));
+                    out.varint(number);
+                }
+                ArgValue::Double(number) => {
+                    out.byte(key(5, FIXED64));
+                    out.fixed64(number.to_bits());
+                }
+                ArgValue::Text(_) | ArgValue::Own(_) | ArgValue::Bytes(_) => {
+                    out.byte(key(17 & 0xf, VARINT) | 0x80);
+                    out.byte((17 >> 4) as u8);
+                    out.varint(u64::from(string));
+                }
             }
-            (None, ArgValue::Text(_) | ArgValue::Own(_) | ArgValue::Bytes(_)) => {}
-        }
-        self.body[start - 1] = (self.body.len() - start) as u8; // see above
+        });
+        buffer.set_length(start);
         Ok(())
     }
 
     fn long_annotation(&mut self, window: &mut Window<'_>, name: u32, text: Extent) -> Result<()> {
-        let mut fixed = Vec::new();
-        put_uint(&mut fixed, 1, u64::from(name));
-        self.named_message(window, 4, &fixed, 6, "", text)
+        let len = text_len(window, text)?;
+        let mut inner = Vec::new();
+        put_uint(&mut inner, 1, u64::from(name));
+        put_key(&mut inner, 6, BYTES);
+        put_varint(&mut inner, len);
+        let mut field = Vec::new();
+        put_key(&mut field, 4, BYTES);
+        put_varint(&mut field, wide(inner.len()) + len);
+        field.extend_from_slice(&inner);
+        self.out.put(&field);
+        self.event_splice(text, len);
+        Ok(())
     }
 
     fn bytes_annotation(&mut self, window: &mut Window<'_>, name: u32, bytes: Extent) -> Result<()> {
@@ -361,64 +439,77 @@ impl<'w> Encoder<'w> {
         let mut annotation = Vec::new();
         put_uint(&mut annotation, 1, u64::from(name));
         put_bytes(&mut annotation, 6, text.as_bytes());
-        put_bytes(&mut self.body, 4, &annotation);
+        let mut field = Vec::new();
+        put_bytes(&mut field, 4, &annotation);
+        self.out.put(&field);
         Ok(())
     }
 
     /// Ends the event that was begun last.
     #[inline]
-    pub(super) fn end(&mut self, window: &mut Window<'_>, time: Time) -> Result<()> {
-        let mut head = [0; 32];
-        let len = self.put_head(&mut head, time);
-        self.end_message(window, &head[..len], 11)
+    pub(super) fn end(&mut self, window: &mut Window<'_>) -> Result<()> {
+        if !self.splices.is_empty() {
+            return self.end_long(window);
+        }
+        let buffer = &mut self.out.buffer;
+        buffer.set_length(self.event.event);
+        if !self.table.news.is_empty() {
+            buffer.message(12, &self.table.news);
+            self.table.news.clear();
+        }
+        buffer.set_length(self.event.packet);
+        self.out.flush_batch()
+    }
+
+    /// Ends an event with splices: takes it out of the buffer and puts it back piece by piece.
+    #[cold]
+    fn end_long(&mut self, window: &mut Window<'_>) -> Result<()> {
+        let Place { packet, event } = self.event;
+        let written = self.out.buffer.written();
+        let head = written[packet + 1..event - 1].to_vec();
+        self.body.clear();
+        self.body.extend_from_slice(&written[event + 1..]);
+        self.out.buffer.cut(packet - 1);
+        self.end_message(window, &head, 11)
     }
 
     /// Writes the end of the innermost slice of a track.
     #[inline]
     pub(super) fn slice_end(&mut self, track: u64, time: Time) -> Result<()> {
-        self.begin_message();
-        self.put_type(Type::SliceEnd, track);
-        let mut head = [0; 32];
-        let len = self.put_head(&mut head, time);
-        let out = &mut self.out.buffer;
-        // Both lengths are below 128: the head has at most 24 bytes, the body 13.
-        out.extend_from_slice(&[1 << 3 | 2, (len + 2 + self.body.len()) as u8]);
-        out.extend_from_slice(&head[..len]);
-        out.extend_from_slice(&[11 << 3 | 2, self.body.len() as u8]);
-        out.extend_from_slice(&self.body);
+        self.put_head(Type::SliceEnd, track, time);
+        let buffer = &mut self.out.buffer;
+        buffer.set_length(self.event.event);
+        buffer.set_length(self.event.packet);
         self.out.flush_batch()
     }
 
-    /// Writes the time and the sequence of an event's packet; returns how many bytes they take.
     #[inline]
-    fn put_head(&mut self, head: &mut [u8; 32], time: Time) -> usize {
-        let mut rest = Vec::new();
-        let mut at = 0;
-        let mut put = |byte: u8| {
-            head[at] = byte;
-            at += 1;
-        };
-        let mut varint = |field: u8, mut value: u64| {
-            put(field << 3);
-            while value >= 0x80 {
-                put((value & 0x7f) as u8 | 0x80); // seven bits
-                value >>= 7;
-            }
-            put(value as u8); // below 0x80
-        };
-        match time {
-            Time::Next(ns) => {
-                varint(8, ns.wrapping_sub(self.last_ns));
-                self.last_ns = ns;
-            }
-            Time::Any(ns) => {
-                varint(8, ns);
-                put_uint(&mut rest, 58, BOOTTIME);
-            }
+    fn put_number(&mut self, key: u8, number: u64) {
+        let buffer = &mut self.out.buffer;
+        buffer.make_room(0);
+        buffer.fields(|out| {
+            out.byte(key);
+            out.varint(number);
+        });
+    }
+
+    /// A field of the event in the making that is a text of the source.
+    fn event_text(&mut self, window: &mut Window<'_>, field: u32, text: Extent) -> Result<()> {
+        let len = text_len(window, text)?;
+        let mut head = Vec::new();
+        put_key(&mut head, field, BYTES);
+        put_varint(&mut head, len);
+        self.out.put(&head);
+        self.event_splice(text, len);
+        Ok(())
+    }
+
+    /// A text of the source goes here in the event in the making.
+    fn event_splice(&mut self, text: Extent, len: u64) {
+        if len > 0 {
+            let at = self.out.buffer.len() - self.event.event - 1;
+            self.splices.push(Splice { at, text, len });
         }
-        varint(10, u64::from(self.sequence));
-        head[at..at + rest.len()].copy_from_slice(&rest);
-        at + rest.len()
     }
 
     fn begin_message(&mut self) {
@@ -468,37 +559,27 @@ impl<'w> Encoder<'w> {
     }
 
     /// Writes a packet of `head`, what was interned for it, and the message in the making as the field `field`.
-    #[inline]
     fn end_message(&mut self, window: &mut Window<'_>, head: &[u8], field: u32) -> Result<()> {
         let spliced: u64 = self.splices.iter().map(|splice| splice.len).sum();
-        let body_len = wide(self.body.len()) + spliced;
-        let news = &self.table.news;
-        let key_len = if field < 16 { 1 } else { 2 };
-        let mut len = wide(head.len()) + key_len + varint_len(body_len) + body_len;
-        if !news.is_empty() {
-            len += 1 + varint_len(wide(news.len())) + wide(news.len());
-        }
-        let out = &mut self.out.buffer;
-        put_key(out, 1, BYTES);
-        put_varint(out, len);
-        out.extend_from_slice(head);
-        if !news.is_empty() {
-            put_bytes(out, 12, news);
+        let mut front = head.to_vec();
+        if !self.table.news.is_empty() {
+            put_bytes(&mut front, 12, &self.table.news);
             self.table.news.clear();
         }
-        put_key(out, field, BYTES);
-        put_varint(out, body_len);
-        if self.splices.is_empty() {
-            out.extend_from_slice(&self.body);
-            return self.out.flush_batch();
-        }
+        put_key(&mut front, field, BYTES);
+        put_varint(&mut front, wide(self.body.len()) + spliced);
+        let mut packet = Vec::new();
+        put_key(&mut packet, 1, BYTES);
+        put_varint(&mut packet, wide(front.len() + self.body.len()) + spliced);
+        self.out.put(&packet);
+        self.out.put(&front);
         let mut from = 0;
         for splice in &self.splices {
-            self.out.buffer.extend_from_slice(&self.body[from..splice.at]);
+            self.out.put(&self.body[from..splice.at]);
             self.out.put_source(window, splice.text)?;
             from = splice.at;
         }
-        self.out.buffer.extend_from_slice(&self.body[from..]);
+        self.out.put(&self.body[from..]);
         self.out.flush_batch()
     }
 
@@ -506,27 +587,14 @@ impl<'w> Encoder<'w> {
     fn end_short(&mut self, field: u32) {
         let mut packet = Vec::new();
         put_bytes(&mut packet, field, &self.body);
-        put_bytes(&mut self.out.buffer, 1, &packet);
+        let mut trace = Vec::new();
+        put_bytes(&mut trace, 1, &packet);
+        self.out.put(&trace);
         self.body.clear();
     }
 }
 
-/// How many bytes a varint takes.
-#[inline]
-fn varint_len(value: u64) -> u64 {
-    u64::from((70 - (value | 1).leading_zeros()) / 7)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_length_of_a_varint_is_known_before_it_is_written() {
-        for value in (0..64).flat_map(|bit| [(1_u64 << bit) - 1, 1 << bit]).chain([u64::MAX]) {
-            let mut out = Vec::new();
-            put_varint(&mut out, value);
-            assert_eq!(varint_len(value), wide(out.len()), "{value}");
-        }
-    }
+/// The key of a field below 16, in its one byte.
+const fn key(field: u8, wire_type: u32) -> u8 {
+    field << 3 | wire_type as u8 // at most 5
 }

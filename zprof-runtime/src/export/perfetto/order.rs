@@ -6,7 +6,7 @@ use std::collections::BinaryHeap;
 use super::planes::Run;
 use crate::Result;
 use crate::xspace::Source;
-use crate::xspace::reader::{Event, each_event, read_event};
+use crate::xspace::reader::{Event, each_event, each_event_head, read_event};
 use crate::xspace::window::{Extent, Window};
 
 /// How many events are sorted at a time, at 40 bytes each.
@@ -47,19 +47,20 @@ fn each_in_batches<'s>(
     batch: usize,
     mut each: impl FnMut(&mut Window<'s>, &Event, u64, u64) -> Result<()>,
 ) -> Result<()> {
-    if is_in_order(window, runs)? {
+    let Some(count) = count_disordered(window, runs)? else {
         return runs.iter().try_for_each(|run| {
             each_event(window, run.body, |window, event| {
                 let (start_ps, duration_ps) = times(run, event);
                 each(window, event, start_ps, duration_ps)
             })
         });
-    }
+    };
     // Some of the earliest that are left, again and again.
     let mut aside = Window::small(source)?;
+    let batch = batch.min(count);
+    let mut earliest: BinaryHeap<Key> = BinaryHeap::with_capacity(batch);
     let mut done = None;
     loop {
-        let mut earliest: BinaryHeap<Key> = BinaryHeap::new();
         for (number, run) in runs.iter().enumerate() {
             each_event(window, run.body, |_, event| {
                 let (start_ps, duration_ps) = times(run, event);
@@ -76,29 +77,35 @@ fn each_in_batches<'s>(
                 Ok(())
             })?;
         }
-        let earliest = earliest.into_sorted_vec();
-        let Some(last) = earliest.last() else { return Ok(()) };
+        let mut sorted = earliest.into_sorted_vec();
+        let Some(last) = sorted.last() else { return Ok(()) };
         done = Some(*last);
-        for key in &earliest {
+        for key in &sorted {
             let event = read_event(&mut aside, Extent { at: key.at, len: key.len })?;
             each(&mut aside, &event, key.start_ps, key.duration_ps.0)?;
         }
+        sorted.clear();
+        earliest = BinaryHeap::from(sorted); // its memory serves the next
     }
 }
 
-fn is_in_order(window: &mut Window<'_>, runs: &[Run]) -> Result<bool> {
+/// How many events there are; `None` if they come in order of time already. An event is only read to its first stat, which
+/// follows its times in files that programs write; where that is wrong, the answer may be too.
+fn count_disordered(window: &mut Window<'_>, runs: &[Run]) -> Result<Option<usize>> {
     let mut last = (0, Reverse(u64::MAX));
     let mut in_order = true;
+    let mut count = 0;
     for run in runs {
-        each_event(window, run.body, |_, event| {
+        each_event_head(window, run.body, |_, event| {
             let (start_ps, duration_ps) = times(run, event);
             let key = (start_ps, Reverse(duration_ps));
             in_order &= last <= key;
             last = key;
+            count += 1;
             Ok(())
         })?;
     }
-    Ok(in_order)
+    Ok((!in_order).then_some(count))
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use std::io::Write;
 
 use crate::export::text::open_character;
+use crate::xspace::out::Out;
 use crate::xspace::window::{Extent, PIECE, Window};
 use crate::xspace::wire::wide;
 use crate::{Error, Result};
@@ -16,20 +17,31 @@ const REPLACEMENT: &[u8] = "\u{fffd}".as_bytes();
 pub(super) struct Output<'w> {
     out: &'w mut dyn Write,
     /// What is not written yet. Whoever puts without bound calls [`flush_batch`](Self::flush_batch) between.
-    pub(super) buffer: Vec<u8>,
+    pub(super) buffer: Out,
+    /// A piece of text on its way.
+    piece: Vec<u8>,
 }
 
 impl<'w> Output<'w> {
     pub(super) fn new(out: &'w mut dyn Write) -> Self {
-        Self { out, buffer: Vec::with_capacity(2 * BATCH) }
+        Self { out, buffer: Out::with_capacity(2 * BATCH), piece: Vec::new() }
     }
 
     /// Puts a text of the source, piece by piece: [`text_len`] bytes.
     pub(super) fn put_source(&mut self, window: &mut Window<'_>, text: Extent) -> Result<()> {
         each_piece(window, text, |piece| {
-            put_text(&mut self.buffer, piece);
+            self.piece.clear();
+            put_text(&mut self.piece, piece);
+            self.buffer.make_room(self.piece.len());
+            self.buffer.slice(&self.piece);
             self.flush_batch()
         })
+    }
+
+    /// Puts bytes, of which there are not many.
+    pub(super) fn put(&mut self, bytes: &[u8]) {
+        self.buffer.make_room(bytes.len());
+        self.buffer.slice(bytes);
     }
 
     /// Writes what is gathered if it is worth it.
@@ -46,8 +58,8 @@ impl<'w> Output<'w> {
 
     #[cold]
     fn write(&mut self) -> Result<()> {
-        self.out.write_all(&self.buffer).map_err(|error| Error::io("failed to write the trace", error))?;
-        self.buffer.clear();
+        self.out.write_all(self.buffer.written()).map_err(|error| Error::io("failed to write the trace", error))?;
+        self.buffer.cut(0);
         Ok(())
     }
 }
