@@ -1,8 +1,13 @@
 //! The `zprof` command, as a library so that two programs may be it: `zprof` and `cargo zprof`. Not an API.
 
 mod cli;
+mod completions;
 mod convert;
 mod input;
+mod man;
+mod serve;
+mod view;
+mod xprof;
 
 use std::ffi::OsString;
 use std::io::{self, Write};
