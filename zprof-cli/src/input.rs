@@ -116,7 +116,8 @@ fn spool(from: &mut dyn Read, name: String) -> Result<Space> {
 /// Refuses what cannot be an XSpace by its first bytes, in words that say what it is.
 fn refuse_others(file: &mut File, name: &str) -> Result<()> {
     let mut head = Vec::new();
-    let read = file.seek(SeekFrom::Start(0)).and_then(|_| file.take(8).read_to_end(&mut head));
+    let read = file.seek(SeekFrom::Start(0)).and_then(|_| (&*file).take(8).read_to_end(&mut head));
+    let read = read.and_then(|_| file.rewind());
     read.with_context(|| format!("failed to read {name}"))?;
     let what = match head.as_slice() {
         [] => bail!("{name} is empty; an XSpace holds at least one plane"),

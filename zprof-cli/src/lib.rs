@@ -3,10 +3,15 @@
 mod cli;
 mod completions;
 mod convert;
+mod format;
 mod input;
 mod man;
+mod output;
+mod progress;
 mod serve;
+mod time;
 mod view;
+#[cfg(unix)]
 mod xprof;
 
 use std::ffi::OsString;

@@ -1,18 +1,19 @@
 //! `zprof view`: a profile is opened in Perfetto's web page, or in XProf.
 
 use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use zprof_runtime::export::{JsonOptions, write_json};
+use zprof_runtime::export::{Host, JsonOptions};
 
+use crate::format::Format;
 use crate::input;
+use crate::progress::Progress;
 use crate::serve::Server;
-use crate::xprof;
 
 const PERFETTO: &str = "https://ui.perfetto.dev";
 /// The port of this machine that Perfetto's page may reach: its content security policy names no other.
@@ -53,7 +54,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     if args.xprof {
-        return xprof::run(&args.input, args.port, !args.no_open);
+        return xprof(args);
     }
     let (file, name) = if is_trace(&args.input) { existing(&args.input)? } else { converted(&args.input)? };
     let server = Server::new(args.port.unwrap_or(PERFETTO_PORT), file, &name, PERFETTO)?;
@@ -81,6 +82,18 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+#[cfg(unix)]
+fn xprof(args: &Args) -> Result<ExitCode> {
+    crate::xprof::run(&args.input, args.port, !args.no_open)
+}
+
+#[cfg(not(unix))]
+fn xprof(_: &Args) -> Result<ExitCode> {
+    bail!(
+        "XProf is started on Unix only; elsewhere run `xprof --logdir DIR`, where DIR is the folder that holds `plugins`"
+    )
+}
+
 fn is_trace(input: &Path) -> bool {
     let name = input.file_name().unwrap_or_default().to_string_lossy();
     TRACES.iter().any(|end| name.ends_with(end)) && !input.is_dir()
@@ -98,15 +111,25 @@ fn existing(input: &Path) -> Result<(File, String)> {
 /// A temporary file, which is gone when the program is, and a name for it.
 fn converted(input: &Path) -> Result<(File, String)> {
     let spaces = input::open(input)?;
-    let [space] = spaces.as_slice() else {
-        bail!("`{}` has {} hosts; name the file of one", input.display(), spaces.len());
+    let (from, name) = match spaces.as_slice() {
+        [space] if space.host.is_empty() => (space.name.clone(), "profile"),
+        [space] => (space.name.clone(), &*space.host),
+        _ => (format!("`{}`", input.display()), "all_hosts"),
     };
-    let mut out = BufWriter::new(tempfile::tempfile().context("failed to create a temporary file for the trace")?);
-    write_json(&space.file, &mut out, &JsonOptions::default())
-        .with_context(|| format!("failed to convert {}", space.name))?;
-    let file = out.into_inner().map_err(io::IntoInnerError::into_error).context("failed to write the trace")?;
-    let host = if space.host.is_empty() { "profile" } else { &space.host };
-    Ok((file, url_name(&format!("{host}.trace.json"))))
+    let mut bytes = 0;
+    for space in &spaces {
+        bytes += space.file.metadata().with_context(|| format!("failed to read {}", space.name))?.len();
+    }
+    let mut file = tempfile::tempfile().context("failed to create a temporary file for the trace")?;
+    // Once for the metadata and once for the events.
+    let progress = Progress::new(format!("converting {from}"), 2 * bytes);
+    let sources: Vec<_> = spaces.iter().map(|space| progress.watch(&space.file)).collect();
+    let hosts: Vec<Host<'_>> =
+        spaces.iter().zip(&sources).map(|(space, source)| Host { name: &space.host, source }).collect();
+    Format::Json
+        .write(&hosts, &mut file, &JsonOptions::default())
+        .with_context(|| format!("failed to convert {from}"))?;
+    Ok((file, url_name(&format!("{name}{}", Format::Json.ending()))))
 }
 
 /// The name as an address may hold it, twice over: Perfetto takes the trace's address out of its own.

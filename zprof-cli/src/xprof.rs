@@ -18,6 +18,7 @@ use signal_hook::iterator::Signals;
 use tempfile::TempDir;
 
 use crate::input::{self, SUFFIX, Space};
+use crate::output::signals::is_ignored;
 use crate::serve;
 use crate::view::{announce, open_browser};
 
@@ -35,8 +36,8 @@ pub(crate) fn run(input: &Path, port: Option<u16>, browse: bool) -> Result<ExitC
     let port = free(port.unwrap_or(PORT))?;
     let (events, happened) = mpsc::channel();
     // From here on a signal waits for us, so that the temporary log directory is removed.
-    let mut signals =
-        Signals::new([SIGHUP, SIGINT, SIGTERM]).context("failed to say what is to be done on a signal")?;
+    let mut signals = Signals::new([SIGHUP, SIGINT, SIGTERM].into_iter().filter(|signal| !is_ignored(*signal)))
+        .context("failed to watch for signals")?;
     let xprof = start(&log.path, port)?;
     let group = Pid::from_child(&xprof);
     watch(xprof, events.clone())?;

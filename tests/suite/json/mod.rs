@@ -1,11 +1,13 @@
 //! The JSON export: equal to TSL's on real and on generated spaces, and safe on bytes that nobody would write.
 
+mod choice;
 mod hostile;
 // Only Linux holds a process to a limit of address space.
 #[cfg(target_os = "linux")]
 mod memory;
 mod parity;
 mod rows;
+mod tsl;
 mod wire;
 
 use std::path::PathBuf;

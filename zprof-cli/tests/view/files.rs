@@ -24,7 +24,11 @@ fn refused(arguments: &[&str]) -> (Option<i32>, String) {
 
 /// The trace that `zprof convert` makes of the fixture.
 fn converted() -> Vec<u8> {
-    let output = zprof().arg("convert").arg(fixture(SPACE)).output().expect("zprof runs");
+    convert(&fixture(SPACE))
+}
+
+fn convert(input: &Path) -> Vec<u8> {
+    let output = zprof().args(["convert", "-o", "-"]).arg(input).output().expect("zprof runs");
     assert!(output.status.success());
     output.stdout
 }
@@ -55,6 +59,19 @@ fn a_run_and_standard_input_are_served_too() {
     let served = Served::started(&mut shell);
     assert!(served.path.ends_with("/profile.trace.json"), "{}", served.path);
     assert!(served.fetch() == converted());
+}
+
+#[test]
+fn the_hosts_of_a_run_are_served_in_one_trace() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for host in ["a", "b"] {
+        fs::copy(fixture(SPACE), folder.path().join(format!("{host}.xplane.pb"))).expect("is copied");
+    }
+    let served = Served::of(folder.path(), &[]);
+    assert!(served.path.ends_with("/all_hosts.trace.json"), "{}", served.path);
+    let trace = served.fetch();
+    assert!(trace == convert(folder.path()));
+    assert!(trace.len() > converted().len() * 3 / 2);
 }
 
 #[test]

@@ -1,8 +1,12 @@
 //! Exports: XSpace bytes in, another format out.
 
 mod file;
+mod filter;
+mod host;
 mod json;
 mod text;
 
 pub(crate) use file::write_whole;
-pub use json::{JsonOptions, JsonSummary, export_json_file, write_json};
+pub use filter::Filter;
+pub use host::Host;
+pub use json::{JsonOptions, JsonSummary, export_json_file, write_json, write_json_hosts};

@@ -195,21 +195,28 @@ pub(crate) fn each_event<'s>(
     mut each: impl FnMut(&mut Window<'s>, &Event) -> Result<()>,
 ) -> Result<()> {
     each_message(window, "line", line, 4, |window, body| {
-        let mut event = Event { body, ..Event::default() };
-        let mut fields = Cursor::new("event", body);
-        while let Some(field) = window.field(&mut fields)? {
-            match field {
-                Field { number: 1, wire: Wire::Varint(value) } => event.metadata_id = signed(value),
-                Field { number: 2, wire: Wire::Varint(value) } => event.offset_ps = signed(value),
-                Field { number: 3, wire: Wire::Varint(value) } => event.duration_ps = signed(value),
-                Field { number: 4, wire: Wire::Bytes(_) } => event.has_stats = true,
-                // The other side of the oneof: an aggregated event has no offset.
-                Field { number: 5, wire: Wire::Varint(_) } => event.offset_ps = 0,
-                _ => {}
-            }
-        }
+        let event = read_event(window, body)?;
         each(window, &event)
     })
+}
+
+/// Reads an event without its stats.
+#[inline]
+pub(crate) fn read_event(window: &mut Window<'_>, body: Extent) -> Result<Event> {
+    let mut event = Event { body, ..Event::default() };
+    let mut fields = Cursor::new("event", body);
+    while let Some(field) = window.field(&mut fields)? {
+        match field {
+            Field { number: 1, wire: Wire::Varint(value) } => event.metadata_id = signed(value),
+            Field { number: 2, wire: Wire::Varint(value) } => event.offset_ps = signed(value),
+            Field { number: 3, wire: Wire::Varint(value) } => event.duration_ps = signed(value),
+            Field { number: 4, wire: Wire::Bytes(_) } => event.has_stats = true,
+            // The other side of the oneof: an aggregated event has no offset.
+            Field { number: 5, wire: Wire::Varint(_) } => event.offset_ps = 0,
+            _ => {}
+        }
+    }
+    Ok(event)
 }
 
 /// Walks over the stats of an event.

@@ -4,9 +4,9 @@ use std::collections::HashMap;
 
 use foldhash::fast::FixedState;
 
-use super::output::Text;
+use super::output::{Style, Text};
 use super::{HIDDEN_EVENTS, HIDDEN_STATS};
-use crate::export::text::{put_double, put_int, put_string, put_uint};
+use crate::export::text::{put_double, put_int, put_uint};
 use crate::xspace::reader::{Value, each_event_metadata, each_metadata_stat, each_stat_metadata};
 use crate::xspace::window::{Extent, PIECE, Window};
 use crate::xspace::wire::wide;
@@ -37,6 +37,7 @@ pub(super) struct Names {
     /// What an id without metadata means: the empty name.
     unknown: Kind,
     unknown_rank: Rank,
+    style: Style,
 }
 
 /// The name of a stat.
@@ -68,7 +69,7 @@ pub(super) struct Arg {
 
 impl Names {
     /// Reads the names of a plane.
-    pub(super) fn load(window: &mut Window<'_>, plane: Extent) -> Result<Self> {
+    pub(super) fn load(window: &mut Window<'_>, plane: Extent, style: Style) -> Result<Self> {
         let mut names = Self {
             arena: b"\"\"\"<opaque bytes>\"".to_vec(),
             keys: Vec::new(),
@@ -77,6 +78,7 @@ impl Names {
             args: Vec::new(),
             unknown: Kind { hidden: false, name: Text::Rendered(0, 2), args: (0, 0) },
             unknown_rank: 0,
+            style,
         };
         let long_name = names.load_keys(window, plane)?;
         names.load_kinds(window, plane, long_name)?;
@@ -154,7 +156,7 @@ impl Names {
         if *last != Some(name) {
             *last = Some(name);
             let start = self.arena.len();
-            render(&mut self.arena, name.as_bytes());
+            self.style.put_quoted(&mut self.arena, name.as_bytes());
             let hidden = HIDDEN_STATS.contains(&name);
             self.keys.push(Key { start, end: self.arena.len(), hidden, is_step_name: name == "step_name" });
         }
@@ -207,7 +209,7 @@ impl Names {
             return Ok(Text::Source(extent));
         }
         let start = self.arena.len();
-        render(&mut self.arena, window.piece(extent)?);
+        self.style.put_quoted(&mut self.arena, window.piece(extent)?);
         Ok(Text::Rendered(start, self.arena.len()))
     }
 
@@ -256,13 +258,6 @@ pub(super) fn keep_last<T>(args: &mut Vec<T>, rank: impl Fn(&T) -> Rank) {
     args.reverse();
     args.dedup_by_key(|arg| rank(arg));
     args.reverse();
-}
-
-/// Appends a JSON string.
-fn render(out: &mut Vec<u8>, text: &[u8]) {
-    out.push(b'"');
-    put_string(out, text);
-    out.push(b'"');
 }
 
 /// Appends a text of the source to a string, what is not UTF-8 replaced.
