@@ -81,7 +81,7 @@ _zprof() {
             return 0
             ;;
         zprof__subcmd__convert)
-            opts="-o -h --output --help"
+            opts="-o -h --output --format --max-events --min-duration --time-range --planes --tsl --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -92,6 +92,26 @@ _zprof() {
                     return 0
                     ;;
                 -o)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --format)
+                    COMPREPLY=($(compgen -W "json json.gz" -- "${cur}"))
+                    return 0
+                    ;;
+                --max-events)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --min-duration)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --time-range)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --planes)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
