@@ -19,7 +19,7 @@ use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::ops::Range;
 use std::sync::mpsc::{self, Sender};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -36,8 +36,10 @@ const HEAD_TIME: Duration = Duration::from_secs(10);
 const STALL_TIME: Duration = Duration::from_secs(120);
 /// How long a client may take to close the connection once it has its answer.
 const CLOSE_TIME: Duration = Duration::from_secs(2);
-/// Connections at a time, a thread each. When there are as many, a new one takes the place of the oldest that waits.
+/// Connections at a time, a thread each. When there are as many, a new one takes the place of the one that has been waiting
+/// for its client the longest, once that has had its chance.
 const CONNECTIONS: usize = 64;
+const CHANCE: Duration = Duration::from_millis(250);
 const CHUNK: usize = 64 << 10;
 
 /// What is served, to whom, and where.
@@ -132,9 +134,7 @@ fn accept(listener: &TcpListener, offer: &Arc<Offer>, events: &Sender<io::Result
                 return;
             }
         };
-        if !open.admit(id, &stream) {
-            continue;
-        }
+        open.admit(id, &stream);
         let (offer, events, connections) = (Arc::clone(offer), events.clone(), Arc::clone(&open));
         let spawned = thread::Builder::new().name("zprof-serve".to_owned()).spawn(move || {
             // An error means that the client is gone or says nothing: there is nobody to tell.
@@ -151,41 +151,51 @@ fn accept(listener: &TcpListener, offer: &Arc<Offer>, events: &Sender<io::Result
     }
 }
 
-/// The connections that are open, by age.
+/// The connections that are open.
 #[derive(Default)]
-struct Connections(Mutex<BTreeMap<u64, Connection>>);
+struct Connections {
+    open: Mutex<BTreeMap<u64, Connection>>,
+    /// Told of whatever may make room.
+    changed: Condvar,
+}
 
 struct Connection {
     stream: Arc<TcpStream>,
-    /// Whether we wait for the client, rather than send it the file.
-    waits: bool,
+    /// Since when we wait for the client; `None` while the file is sent to it.
+    waits_since: Option<Instant>,
 }
 
 impl Connections {
-    /// Makes room for a connection; `false` if every other one is being served.
-    fn admit(&self, id: u64, stream: &Arc<TcpStream>) -> bool {
-        let mut open = lock(&self.0);
-        if open.len() >= CONNECTIONS {
-            let Some(oldest) = open.iter().find(|(_, other)| other.waits).map(|(id, _)| *id) else {
-                return false;
+    /// Adds a connection when there is room for it; those that have not been accepted yet wait in the system's queue.
+    fn admit(&self, id: u64, stream: &Arc<TcpStream>) {
+        let mut open = lock(&self.open);
+        while open.len() >= CONNECTIONS {
+            let waiting = open.iter().filter_map(|(id, other)| Some((*id, other.waits_since?)));
+            let Some((oldest, since)) = waiting.min_by_key(|(_, since)| *since) else {
+                open = self.changed.wait(open).unwrap_or_else(PoisonError::into_inner);
+                continue;
             };
-            if let Some(oldest) = open.remove(&oldest) {
+            let left = CHANCE.saturating_sub(since.elapsed());
+            if !left.is_zero() {
+                (open, _) = self.changed.wait_timeout(open, left).unwrap_or_else(PoisonError::into_inner);
+            } else if let Some(oldest) = open.remove(&oldest) {
                 // Its thread then reads the end of the stream; if it is closed already, so much the better.
                 let _ = oldest.stream.shutdown(Shutdown::Both);
             }
         }
-        open.insert(id, Connection { stream: Arc::clone(stream), waits: true });
-        true
+        open.insert(id, Connection { stream: Arc::clone(stream), waits_since: Some(Instant::now()) });
     }
 
     fn set_waits(&self, id: u64, waits: bool) {
-        if let Some(connection) = lock(&self.0).get_mut(&id) {
-            connection.waits = waits;
+        if let Some(connection) = lock(&self.open).get_mut(&id) {
+            connection.waits_since = waits.then(Instant::now);
         }
+        self.changed.notify_all();
     }
 
     fn leave(&self, id: u64) {
-        lock(&self.0).remove(&id);
+        lock(&self.open).remove(&id);
+        self.changed.notify_all();
     }
 }
 
