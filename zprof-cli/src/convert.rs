@@ -31,6 +31,7 @@ pub(crate) struct Args {
     /// The profile: an `.xplane.pb` file, a run's folder, a log directory, or `-` for standard input.
     ///
     /// The hosts of a run become processes of one trace. Of a log directory with several runs the newest is taken.
+    #[arg(value_name = "IN")]
     input: PathBuf,
     /// Where the trace goes; `-` is standard output [default: beside IN, or standard output if IN is `-`].
     #[arg(short, long, value_name = "OUT")]

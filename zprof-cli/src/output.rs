@@ -202,7 +202,6 @@ mod tests {
                 out.write_all(b"half")?;
                 bail!("no")
             })
-            .map(|()| ())
             .expect_err("fails");
         assert!(!path.exists());
         target.write(|out| Ok(out.write_all(b"whole")?)).expect("is written");
