@@ -198,7 +198,7 @@ mod tests {
         fs::write(&plain, "").expect("is written");
         let target = Target::of(&path).expect("is a file");
         target
-            .write(|out| {
+            .write(|out| -> Result<()> {
                 out.write_all(b"half")?;
                 bail!("no")
             })
