@@ -1,12 +1,18 @@
 //! The `zprof` command, as a library so that two programs may be it: `zprof` and `cargo zprof`. Not an API.
 
 mod cli;
+mod completions;
 mod convert;
 mod format;
 mod input;
+mod man;
 mod output;
 mod progress;
+mod serve;
 mod time;
+mod view;
+#[cfg(unix)]
+mod xprof;
 
 use std::ffi::OsString;
 use std::io::{self, Write};

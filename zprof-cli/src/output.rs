@@ -120,7 +120,7 @@ fn place() -> MutexGuard<'static, Option<PathBuf>> {
 }
 
 #[cfg(unix)]
-mod signals {
+pub(crate) mod signals {
     //! Removes the draft when a signal ends the program.
 
     use std::sync::Once;
@@ -154,7 +154,7 @@ mod signals {
     }
 
     /// Whether the signal is ignored, as `nohup` arranges it; it should stay so. Known on Linux only.
-    fn is_ignored(signal: i32) -> bool {
+    pub(crate) fn is_ignored(signal: i32) -> bool {
         let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
         let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
         let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
