@@ -1,8 +1,17 @@
 //! The `zprof` command, as a library so that two programs may be it: `zprof` and `cargo zprof`. Not an API.
 
+mod check;
 mod cli;
 mod convert;
+mod csv;
+mod diff;
+mod flame;
 mod input;
+mod summary;
+mod table;
+mod units;
+mod welch;
+mod whole;
 
 use std::ffi::OsString;
 use std::io::{self, Write};

@@ -72,7 +72,7 @@ pub struct JsonSummary {
 }
 
 /// Names of events that are not shown.
-const HIDDEN_EVENTS: [&str; 13] = [
+pub(super) const HIDDEN_EVENTS: [&str; 13] = [
     "MemoryAllocation",
     "MemoryDeallocation",
     "PrefetchProduce",
