@@ -3,6 +3,7 @@
 mod actor;
 mod budget;
 mod callgrind;
+mod check;
 mod global_clock;
 mod global_edges;
 mod global_edges_hard;
@@ -18,5 +19,6 @@ mod pjrt;
 mod pjrt_example;
 mod post_process;
 mod shapes;
+mod summary;
 mod tidy;
 mod xprof;

@@ -9,11 +9,11 @@ use anyhow::Result;
 use serde::Serialize;
 use zprof_runtime::export::ScopeSummary;
 
+use crate::csv;
 use crate::summary::{Named, load};
 use crate::table::{self, Table};
 use crate::units::{change, duration, short_count};
 use crate::welch::{Sample, compare};
-use crate::csv;
 
 /// Rows of the table, unless it is said how many.
 const ROWS: usize = 20;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
-use inferno::flamegraph::{self, Options};
+use inferno::flamegraph::{self, Options, TextTruncateDirection};
 use zprof_runtime::export::{FoldedOptions, write_folded};
 
 use crate::{input, whole};
@@ -72,6 +72,7 @@ fn draw(args: &Args, stacks: &str) -> Result<Vec<u8>> {
     });
     options.count_name = "ns".to_owned();
     options.name_type = "Scope:".to_owned();
+    options.text_truncate_direction = TextTruncateDirection::Right;
     // The same scope has one colour in every picture.
     options.hash = true;
     let mut svg = Vec::new();

@@ -144,13 +144,7 @@ fn write_space(out: &mut dyn Write, space: &Named, top: usize, each_step: bool) 
     Ok(())
 }
 
-fn write_plane(
-    out: &mut dyn Write,
-    plane: &PlaneSummary,
-    top: usize,
-    each_step: bool,
-    width: usize,
-) -> io::Result<()> {
+fn write_plane(out: &mut dyn Write, plane: &PlaneSummary, top: usize, each_step: bool, width: usize) -> io::Result<()> {
     let lines = counted(plane.lines.len(), "line");
     let mut facts = vec![lines, counted_events(plane.events())];
     if let Some((start, end)) = plane.span_ps() {

@@ -6,7 +6,7 @@ mod hostile;
 mod memory;
 mod parity;
 mod rows;
-mod wire;
+pub(crate) mod wire;
 
 use std::path::PathBuf;
 
@@ -37,7 +37,7 @@ fn fixture(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("fixtures").join(name)
 }
 
-fn fixture_bytes(name: &str) -> Vec<u8> {
+pub(crate) fn fixture_bytes(name: &str) -> Vec<u8> {
     let path = fixture(name);
     std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }

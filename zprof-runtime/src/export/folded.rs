@@ -106,9 +106,8 @@ impl Stacks {
                 return Ok(());
             }
             let mut closed = Vec::new();
-            let tag = |around: Around<'_, usize>| {
-                Ok(self.of_scope(around.inside.copied().or(base), kind.scope, scopes))
-            };
+            let tag =
+                |around: Around<'_, usize>| Ok(self.of_scope(around.inside.copied().or(base), kind.scope, scopes));
             nest.enter(timed.start_ps, timed.duration_ps, tag, &mut |event| {
                 closed.push(event);
                 Ok::<_, Error>(())

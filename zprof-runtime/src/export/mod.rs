@@ -13,8 +13,8 @@ mod scopes;
 mod summary;
 mod timeline;
 
-pub(crate) use file::write_whole;
 pub use check::{CheckOptions, Checked, Finding, FindingKind, Severity, check};
+pub(crate) use file::write_whole;
 pub use folded::{FoldedOptions, write_folded};
 pub use json::{JsonOptions, JsonSummary, export_json_file, write_json};
 pub use summary::{

@@ -7,7 +7,9 @@ use foldhash::fast::FixedState;
 use super::json::HIDDEN_EVENTS;
 use super::timeline::{PlaneGroup, Timed, Timeline, text};
 use crate::Result;
-use crate::xspace::reader::{Stat, Value, each_event_metadata, each_event_stat, each_metadata_stat, each_stat_metadata};
+use crate::xspace::reader::{
+    Stat, Value, each_event_metadata, each_event_stat, each_metadata_stat, each_stat_metadata,
+};
 use crate::xspace::window::Window;
 
 type Map<V> = HashMap<i64, V, FixedState>;

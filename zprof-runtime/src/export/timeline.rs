@@ -144,15 +144,19 @@ impl Timeline {
         let mut beyond = None;
         loop {
             let chosen = self.earliest(window, run, beyond)?;
-            let Some(last) = chosen.last() else { return Ok(()) };
-            beyond = Some(last.key());
+            beyond = chosen.last().map(Timed::key);
             chosen.iter().try_for_each(|timed| each(window, timed))?;
+            if chosen.len() < run {
+                return Ok(());
+            }
         }
     }
 
     /// The first `run` events after `beyond`, in order.
     fn earliest(&self, window: &mut Window<'_>, run: usize, beyond: Option<Key>) -> Result<Vec<Timed>> {
-        let mut chosen: Vec<Timed> = Vec::new();
+        // In one piece, as growing would hold it twice.
+        let room = usize::try_from(self.event_count).unwrap_or(usize::MAX).min(2 * run);
+        let mut chosen: Vec<Timed> = Vec::with_capacity(room);
         let mut limit = None;
         self.each_in_file(window, |_, timed| {
             let key = timed.key();
@@ -236,8 +240,7 @@ mod tests {
             let groups = plane_groups(&mut window).expect("is a space");
             let timelines = timelines(&mut window, &groups[0]).expect("has lines");
             assert_eq!(timelines.len(), 1);
-            let mut expected: Vec<(u64, u64)> =
-                parts.concat().iter().map(|offset| (*offset, 2 - offset % 3)).collect();
+            let mut expected: Vec<(u64, u64)> = parts.concat().iter().map(|offset| (*offset, 2 - offset % 3)).collect();
             expected.sort_unstable();
             for run in [1, 7, 300, 10_000] {
                 let mut found = Vec::new();

@@ -47,7 +47,8 @@ struct Spec {
     fields: &'static [(u32, Type)],
 }
 
-const SPACE: Spec = Spec { what: "file", fields: &[(1, Type::Bytes), (2, Type::Text), (3, Type::Text), (4, Type::Text)] };
+const SPACE: Spec =
+    Spec { what: "file", fields: &[(1, Type::Bytes), (2, Type::Text), (3, Type::Text), (4, Type::Text)] };
 const PLANE: Spec = Spec {
     what: "plane",
     fields: &[(1, Type::Int), (2, Type::Text), (3, Type::Bytes), (4, Type::Bytes), (5, Type::Bytes), (6, Type::Bytes)],
@@ -64,10 +65,8 @@ const LINE: Spec = Spec {
         (11, Type::Text),
     ],
 };
-const EVENT: Spec = Spec {
-    what: "event",
-    fields: &[(1, Type::Int), (2, Type::Int), (3, Type::Int), (4, Type::Bytes), (5, Type::Int)],
-};
+const EVENT: Spec =
+    Spec { what: "event", fields: &[(1, Type::Int), (2, Type::Int), (3, Type::Int), (4, Type::Bytes), (5, Type::Int)] };
 const STAT: Spec = Spec {
     what: "stat",
     fields: &[
@@ -83,17 +82,9 @@ const STAT: Spec = Spec {
 const ENTRY: Spec = Spec { what: "map entry", fields: &[(1, Type::Int), (2, Type::Bytes)] };
 const EVENT_METADATA: Spec = Spec {
     what: "event metadata",
-    fields: &[
-        (1, Type::Int),
-        (2, Type::Text),
-        (3, Type::Bytes),
-        (4, Type::Text),
-        (5, Type::Bytes),
-        (6, Type::Ints),
-    ],
+    fields: &[(1, Type::Int), (2, Type::Text), (3, Type::Bytes), (4, Type::Text), (5, Type::Bytes), (6, Type::Ints)],
 };
-const STAT_METADATA: Spec =
-    Spec { what: "stat metadata", fields: &[(1, Type::Int), (2, Type::Text), (3, Type::Text)] };
+const STAT_METADATA: Spec = Spec { what: "stat metadata", fields: &[(1, Type::Int), (2, Type::Text), (3, Type::Text)] };
 
 /// A field of the right type.
 #[derive(Clone, Copy)]
@@ -357,9 +348,8 @@ impl Lines {
 
 impl Known {
     fn stat_metadata(&mut self, window: &mut Window<'_>, entry: Extent, report: &mut Report) -> Result<()> {
-        let (key, value) = map_entry(window, entry, report)?;
         let (mut id, mut name) = (0, Extent::default());
-        each_field(window, &STAT_METADATA, value, report, |_, _, number, given| {
+        let key = map_entry(window, entry, &STAT_METADATA, report, |_, _, number, given| {
             match (number, given) {
                 (1, Given::Number(value)) => id = signed(value),
                 (2, Given::Body(extent)) => name = extent,
@@ -386,9 +376,8 @@ impl Known {
     }
 
     fn event_metadata(&mut self, window: &mut Window<'_>, entry: Extent, report: &mut Report) -> Result<()> {
-        let (key, value) = map_entry(window, entry, report)?;
         let (mut id, mut has_name) = (0, false);
-        each_field(window, &EVENT_METADATA, value, report, |window, report, number, given| {
+        let key = map_entry(window, entry, &EVENT_METADATA, report, |window, report, number, given| {
             match (number, given) {
                 (1, Given::Number(value)) => id = signed(value),
                 (2 | 4, Given::Body(extent)) => has_name |= extent.len > 0,
@@ -455,18 +444,24 @@ fn metadata_id(what: &str, key: i64, id: i64, is_new: bool, entry: Extent, repor
     }
 }
 
-/// Key and value of a map's entry.
-fn map_entry(window: &mut Window<'_>, entry: Extent, report: &mut Report) -> Result<(i64, Extent)> {
-    let (mut key, mut value) = (0, Extent { at: entry.at, len: 0 });
-    each_field(window, &ENTRY, entry, report, |_, _, number, given| {
+/// Reads a map's entry: gives its key, and calls back with each field of its value, which a file may split.
+fn map_entry<'s>(
+    window: &mut Window<'s>,
+    entry: Extent,
+    value: &Spec,
+    report: &mut Report,
+    mut each: impl FnMut(&mut Window<'s>, &mut Report, u32, Given) -> Result<()>,
+) -> Result<i64> {
+    let mut key = 0;
+    each_field(window, &ENTRY, entry, report, |window, report, number, given| {
         match (number, given) {
             (1, Given::Number(number)) => key = signed(number),
-            (2, Given::Body(body)) => value = body,
+            (2, Given::Body(body)) => each_field(window, value, body, report, &mut each)?,
             _ => {}
         }
         Ok(())
     })?;
-    Ok((key, value))
+    Ok(key)
 }
 
 /// Calls back with each field of a message that is as it should be, and reports the others.

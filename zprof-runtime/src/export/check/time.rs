@@ -35,12 +35,7 @@ impl fmt::Display for Ns {
 }
 
 /// Checks the times of a plane.
-pub(super) fn check(
-    window: &mut Window<'_>,
-    group: &PlaneGroup,
-    session: Session,
-    report: &mut Report,
-) -> Result<()> {
+pub(super) fn check(window: &mut Window<'_>, group: &PlaneGroup, session: Session, report: &mut Report) -> Result<()> {
     let scopes = Scopes::load(window, group)?;
     report.plane = Some(group.name.clone());
     for timeline in timelines(window, group)? {
@@ -92,7 +87,11 @@ fn ranges(
         if timed.duration_ps == 0 {
             let duration_ps = read_event(window, timed.body)?.duration_ps;
             if duration_ps < 0 {
-                report.add(FindingKind::NegativeDuration, at, format_args!("the event lasts {} ns", Ns(duration_ps.into())));
+                report.add(
+                    FindingKind::NegativeDuration,
+                    at,
+                    format_args!("the event lasts {} ns", Ns(duration_ps.into())),
+                );
             }
         }
         if timed.is_aggregated {
@@ -103,7 +102,8 @@ fn ranges(
             report.add(FindingKind::BeforeStart, at, format_args!("the event starts at {} ns", Ns(start_ps)));
         }
         if i64::try_from(start_ps).is_err() || i64::try_from(end_ps).is_err() {
-            let message = format_args!("the event ends at {} ns, which in picoseconds does not fit 64 bits", Ns(end_ps));
+            let message =
+                format_args!("the event ends at {} ns, which in picoseconds does not fit 64 bits", Ns(end_ps));
             report.add(FindingKind::TimeOverflow, at, message);
         } else if let Some(lasted_ps) = lasted_ps.filter(|lasted_ps| end_ps > *lasted_ps) {
             let (late, lasted) = (Ns(end_ps - lasted_ps), Ns(lasted_ps));

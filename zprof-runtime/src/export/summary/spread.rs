@@ -162,7 +162,10 @@ mod tests {
     #[test]
     fn few_are_exact() {
         let spread = spread(&[10, 20, 30, 40]);
-        assert_eq!([1, 50, 51, 75, 76, 99, 100].map(|percent| spread.percentile(percent)), [10, 20, 30, 30, 40, 40, 40]);
+        assert_eq!(
+            [1, 50, 51, 75, 76, 99, 100].map(|percent| spread.percentile(percent)),
+            [10, 20, 30, 30, 40, 40, 40]
+        );
         assert_eq!((spread.count(), spread.sum(), spread.min(), spread.max()), (4, 100, 10, 40));
         assert!((spread.deviation().expect("has two") - 12.909_944_487_358_056).abs() < 1e-9);
         assert_eq!(Spread::default().deviation(), None);
