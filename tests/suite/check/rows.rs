@@ -1,7 +1,6 @@
 //! One space for each kind of finding, with what is said of it and where.
 
 use std::collections::BTreeSet;
-use std::fs::File;
 use std::io::{Seek as _, SeekFrom, Write as _};
 
 use prost::Message as _;
@@ -123,7 +122,7 @@ pub(super) fn all() -> Vec<(FindingKind, Vec<u8>)> {
     ];
     let deep = |plane: Plane, depth: i64| plane.event("e", depth, 2_000 - 2 * depth);
     all.push((FindingKind::TooDeep, encoded((0..513).fold(Plane::new("/host:CPU").line(1, "main", 0), deep))));
-    let many: Vec<u8> = (0..1_000_001).flat_map(|_| event(0)).collect();
+    let many = message(4, &[int(1, 1)]).repeat(1_000_001);
     all.push((FindingKind::TooManyEvents, raw(&[raw_line(&[many])])));
     all
 }
@@ -131,12 +130,7 @@ pub(super) fn all() -> Vec<(FindingKind, Vec<u8>)> {
 #[test]
 fn every_kind_is_found_alone() {
     for (kind, bytes) in all() {
-        // A nest of a million equal events is deep too.
-        let expected = match kind {
-            FindingKind::TooManyEvents => vec![("too-deep", 1_000_001 - 512), (kind.name(), 1)],
-            _ => vec![(kind.name(), 1)],
-        };
-        assert_eq!(kinds(&bytes), expected);
+        assert_eq!(kinds(&bytes), [(kind.name(), 1)]);
     }
 }
 

@@ -5,12 +5,11 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::process::Command;
 
-use crate::json::wire::bytes;
-use crate::json::wire::{event_metadata, int, key, message, varint};
+use crate::json::wire::{bytes, event_metadata, int, key, message, varint};
 
 /// Address space that the process may have, its code and stack included.
 const LIMIT_KIB: u64 = 64 << 10;
-/// Events of the line that is not in order. Held at once, with what a nest must know, they would not fit.
+/// Events of the line that is not in order. Held at once they would not fit.
 const UNSORTED: usize = 1_100_000;
 const EVENT_BYTES: usize = 64;
 

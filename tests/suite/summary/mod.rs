@@ -127,7 +127,7 @@ fn every_spelling_of_a_fixture_sums_up_the_same() {
 
 #[test]
 fn the_deviation_is_that_of_a_sample() {
-    let bytes = fixture_bytes("jax_cpu_mid.xplane.pb");
+    let bytes = fixture_bytes("jax_cpu_small.xplane.pb");
     let space = XSpace::decode(bytes.as_slice()).expect("is an XSpace");
     let mut checked = 0;
     for (scope, expected) in summary(&bytes).planes.iter().flat_map(|plane| &plane.scopes).filter_map(|scope| {

@@ -155,8 +155,8 @@ fn own_times(events: &[&Event]) -> Vec<u64> {
     let times: Vec<i128> = times.into_iter().collect();
     let mut own = vec![0_u64; events.len()];
     for pair in times.windows(2) {
-        let owner =
-            (0..events.len()).rev().find(|&index| events[index].start <= pair[0] && pair[1] <= events[index].end);
+        let begun = events.partition_point(|event| event.start <= pair[0]);
+        let owner = (0..begun).rev().find(|&index| pair[1] <= events[index].end);
         if let Some(owner) = owner {
             own[owner] += u64::try_from(pair[1] - pair[0]).expect("less than a duration");
         }

@@ -76,7 +76,7 @@ fn ranges(
     report: &mut Report,
 ) -> Result<()> {
     let lasted_ps = match session {
-        Session { start_ns: Some(start), stop_ns: Some(stop) } if stop >= start && !is_far => {
+        Session { start_ns: Some(start), stop_ns: Some(stop) } if stop >= start => {
             Some(i128::from(stop - start) * 1_000)
         }
         _ => None,
@@ -94,7 +94,8 @@ fn ranges(
                 );
             }
         }
-        if timed.is_aggregated {
+        // What follows would be said of every event of a line that is far off.
+        if timed.is_aggregated || is_far {
             return Ok(());
         }
         let (start_ps, end_ps) = (timed.start_ps, timed.end_ps());
