@@ -16,7 +16,7 @@ const EVENT_BYTES: usize = 64;
 /// Writes a host plane with one line whose events come from both ends.
 fn write_space(file: &mut dyn Write) {
     let event = |index: usize| {
-        let place = if index % 2 == 0 { index } else { 2 * UNSORTED - index };
+        let place = if index.is_multiple_of(2) { index } else { 2 * UNSORTED - index };
         // All numbers take the same room.
         let place = i64::try_from(place).expect("is small") + (1 << 22);
         message(4, &[int(1, 1), int(2, place << 10), int(3, 900)])

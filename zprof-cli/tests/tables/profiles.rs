@@ -24,7 +24,7 @@ pub(super) fn of_runs(runs: &[(&str, i64)]) -> Vec<u8> {
 }
 
 /// `count` runs of a scope around a mean, spread by a tenth of it.
-pub(super) fn spread<'n>(name: &'n str, mean_ns: i64, count: i64) -> Vec<(&'n str, i64)> {
+pub(super) fn spread(name: &str, mean_ns: i64, count: i64) -> Vec<(&str, i64)> {
     (0..count).map(|index| (name, mean_ns + (index % 5 - 2) * mean_ns / 20)).collect()
 }
 
