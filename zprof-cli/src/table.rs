@@ -47,7 +47,8 @@ impl Table {
         let last = widths.len() - 1;
         let texts = if self.is_last_text && last > 0 { 2 } else { 1 };
         let numbers: usize = widths[1..].iter().sum::<usize>() + GAP * last - if texts == 2 { widths[last] } else { 0 };
-        let spare = width.saturating_sub(numbers).max(texts * MIN_NAME);
+        let least = MIN_NAME + if texts == 2 { widths[last].min(MIN_NAME) } else { 0 };
+        let spare = width.saturating_sub(numbers).max(least);
         if texts == 2 {
             // Both texts give way, the longer one first.
             widths[0] = widths[0].min((spare / 2).max(spare.saturating_sub(widths[last])));

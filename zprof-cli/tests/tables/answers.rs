@@ -40,6 +40,13 @@ step       2  1.20µs  1.20µs   600ns   500ns   700ns   700ns
 }
 
 #[test]
+fn a_diff_of_recorded_profiles_reads_in_eighty_columns() {
+    let text = output(&["diff", &fixture("jax_cpu_small.xplane.pb"), &fixture("jax_cpu_mid.xplane.pb")]);
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    assert!(text.contains("too few"), "{text}");
+}
+
+#[test]
 fn csv_and_json_tell_the_same() {
     let profile = fixture("jax_cpu_mid.xplane.pb");
     let document = json(&output(&["summary", "--json", &profile]));
