@@ -16,11 +16,20 @@ _zprof() {
             ",$1")
                 cmd="zprof"
                 ;;
+            zprof,check)
+                cmd="zprof__subcmd__check"
+                ;;
             zprof,completions)
                 cmd="zprof__subcmd__completions"
                 ;;
             zprof,convert)
                 cmd="zprof__subcmd__convert"
+                ;;
+            zprof,diff)
+                cmd="zprof__subcmd__diff"
+                ;;
+            zprof,flame)
+                cmd="zprof__subcmd__flame"
                 ;;
             zprof,help)
                 cmd="zprof__subcmd__help"
@@ -28,8 +37,14 @@ _zprof() {
             zprof,man)
                 cmd="zprof__subcmd__man"
                 ;;
+            zprof,summary)
+                cmd="zprof__subcmd__summary"
+                ;;
             zprof,view)
                 cmd="zprof__subcmd__view"
+                ;;
+            zprof__subcmd__help,check)
+                cmd="zprof__subcmd__help__subcmd__check"
                 ;;
             zprof__subcmd__help,completions)
                 cmd="zprof__subcmd__help__subcmd__completions"
@@ -37,11 +52,20 @@ _zprof() {
             zprof__subcmd__help,convert)
                 cmd="zprof__subcmd__help__subcmd__convert"
                 ;;
+            zprof__subcmd__help,diff)
+                cmd="zprof__subcmd__help__subcmd__diff"
+                ;;
+            zprof__subcmd__help,flame)
+                cmd="zprof__subcmd__help__subcmd__flame"
+                ;;
             zprof__subcmd__help,help)
                 cmd="zprof__subcmd__help__subcmd__help"
                 ;;
             zprof__subcmd__help,man)
                 cmd="zprof__subcmd__help__subcmd__man"
+                ;;
+            zprof__subcmd__help,summary)
+                cmd="zprof__subcmd__help__subcmd__summary"
                 ;;
             zprof__subcmd__help,view)
                 cmd="zprof__subcmd__help__subcmd__view"
@@ -53,12 +77,30 @@ _zprof() {
 
     case "${cmd}" in
         zprof)
-            opts="-h -V --help --version convert view completions man help"
+            opts="-h -V --help --version convert summary diff flame check view completions man help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        zprof__subcmd__check)
+            opts="-h --json --strict --max-per-kind --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --max-per-kind)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -96,7 +138,7 @@ _zprof() {
                     return 0
                     ;;
                 --format)
-                    COMPREPLY=($(compgen -W "json json.gz" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "json json.gz pftrace" -- "${cur}"))
                     return 0
                     ;;
                 --max-events)
@@ -122,9 +164,79 @@ _zprof() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
-        zprof__subcmd__help)
-            opts="convert view completions man help"
+        zprof__subcmd__diff)
+            opts="-h --json --csv --top --planes --fail-on-regression --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --top)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --planes)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --fail-on-regression)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        zprof__subcmd__flame)
+            opts="-o -h --output --folded --by-thread --planes --title --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --output)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -o)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --planes)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --title)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        zprof__subcmd__help)
+            opts="convert summary diff flame check view completions man help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        zprof__subcmd__help__subcmd__check)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
@@ -151,6 +263,34 @@ _zprof() {
             return 0
             ;;
         zprof__subcmd__help__subcmd__convert)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        zprof__subcmd__help__subcmd__diff)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        zprof__subcmd__help__subcmd__flame)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -192,6 +332,20 @@ _zprof() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
+        zprof__subcmd__help__subcmd__summary)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
         zprof__subcmd__help__subcmd__view)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
@@ -213,6 +367,32 @@ _zprof() {
                 return 0
             fi
             case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        zprof__subcmd__summary)
+            opts="-h --json --csv --top --sort --planes --steps --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --top)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --sort)
+                    COMPREPLY=($(compgen -W "total self count mean p99 max name" -- "${cur}"))
+                    return 0
+                    ;;
+                --planes)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;

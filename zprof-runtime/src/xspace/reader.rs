@@ -58,6 +58,8 @@ pub(crate) struct Event {
     pub(crate) offset_ps: i64,
     pub(crate) duration_ps: i64,
     pub(crate) has_stats: bool,
+    /// How often an aggregated event, which has no place in time, happened.
+    pub(crate) occurrences: Option<i64>,
 }
 
 /// The value of a stat.
@@ -200,25 +202,6 @@ pub(crate) fn each_event<'s>(
     })
 }
 
-/// Reads an event without its stats.
-#[inline]
-pub(crate) fn read_event(window: &mut Window<'_>, body: Extent) -> Result<Event> {
-    let mut event = Event { body, ..Event::default() };
-    let mut fields = Cursor::new("event", body);
-    while let Some(field) = window.field(&mut fields)? {
-        match field {
-            Field { number: 1, wire: Wire::Varint(value) } => event.metadata_id = signed(value),
-            Field { number: 2, wire: Wire::Varint(value) } => event.offset_ps = signed(value),
-            Field { number: 3, wire: Wire::Varint(value) } => event.duration_ps = signed(value),
-            Field { number: 4, wire: Wire::Bytes(_) } => event.has_stats = true,
-            // The other side of the oneof: an aggregated event has no offset.
-            Field { number: 5, wire: Wire::Varint(_) } => event.offset_ps = 0,
-            _ => {}
-        }
-    }
-    Ok(event)
-}
-
 /// Walks over the events of a line, and reads of each only what stands before its first stat, if that is its times.
 #[inline]
 pub(crate) fn each_event_head<'s>(
@@ -244,6 +227,29 @@ pub(crate) fn each_event_head<'s>(
         }
         each(window, &event)
     })
+}
+
+/// Reads an event without its stats.
+#[inline]
+pub(crate) fn read_event(window: &mut Window<'_>, body: Extent) -> Result<Event> {
+    let mut event = Event { body, ..Event::default() };
+    let mut fields = Cursor::new("event", body);
+    while let Some(field) = window.field(&mut fields)? {
+        match field {
+            Field { number: 1, wire: Wire::Varint(value) } => event.metadata_id = signed(value),
+            Field { number: 2, wire: Wire::Varint(value) } => {
+                (event.offset_ps, event.occurrences) = (signed(value), None);
+            }
+            Field { number: 3, wire: Wire::Varint(value) } => event.duration_ps = signed(value),
+            Field { number: 4, wire: Wire::Bytes(_) } => event.has_stats = true,
+            // The other side of the oneof: an aggregated event has no offset.
+            Field { number: 5, wire: Wire::Varint(value) } => {
+                (event.offset_ps, event.occurrences) = (0, Some(signed(value)));
+            }
+            _ => {}
+        }
+    }
+    Ok(event)
 }
 
 /// Walks over the stats of an event.
