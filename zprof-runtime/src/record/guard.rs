@@ -41,7 +41,7 @@ pub fn word() -> Word {
 #[inline(always)]
 #[must_use]
 pub fn hears<S: Callsite>(word: Word) -> bool {
-    ENABLED && !word.is_off() && (word.is_usual() || word.seen() != 0 || is_heard(word, S::LEVEL, S::FILTER))
+    ENABLED && !word.is_off() && (word.is_usual() || is_heard(word, S::LEVEL, S::FILTER))
 }
 
 /// The same where it is not a usual session without tools that listens.
@@ -72,12 +72,6 @@ pub(crate) fn probe() -> Word {
 pub fn open_at<S: Callsite, R: RawArgs>(_: S, word: Word, raws: R) -> Guard {
     match with_local(|local| local.begin_fast(word, ShapeOf::<S, R>::SHAPE, raws)) {
         Some(mark) => Guard::new(mark, S::site),
-        // Only a tool listens.
-        None if word.seen() != 0 && word.bare().is_off() => {
-            let mut guard = inert::<S>(word);
-            guard.range = annotate::push(word.seen(), S::site, raws);
-            guard
-        }
         None => open_slowly::<S, R>(word, raws),
     }
 }
@@ -170,12 +164,7 @@ impl Drop for Guard {
             return;
         }
         let word = word();
-        if word.is_off() || with_local(|local| local.end_fast(word, self.mark)) {
-            return;
-        }
-        if word.seen() != 0 && word.bare().is_off() {
-            annotate::pop(self.range);
-        } else {
+        if !word.is_off() && !with_local(|local| local.end_fast(word, self.mark)) {
             self.end_slowly(word);
         }
     }
