@@ -12,6 +12,7 @@ use prost::Message;
 use zprof_proto::x_event::Data;
 use zprof_proto::x_stat::Value;
 use zprof_proto::{XEvent, XPlane, XSpace, XStat};
+use zprof_runtime::export::{CheckOptions, check};
 
 /// Records what `work` does on a thread of its own, as a tree of text: a line a scope, two spaces a level.
 fn record(options: zprof::ProfilerOptions, work: impl FnOnce() + Send + 'static) -> String {
@@ -25,6 +26,8 @@ fn record(options: zprof::ProfilerOptions, work: impl FnOnce() + Send + 'static)
     worker.join().expect("work that catches its panics");
     let profile = profiler.stop().expect("a writable folder").expect("a session");
     let bytes = std::fs::read(&profile.protobuf_path).expect("the profile");
+    let checked = check(&bytes.as_slice(), &CheckOptions::default()).expect("memory can be read");
+    assert_eq!(checked.counts, [], "{:?}", checked.findings);
     let space = XSpace::decode(bytes.as_slice()).expect("an XSpace");
     let plane = space.planes.iter().find(|plane| plane.name == "/host:CPU").expect("the host's plane");
     let mut tree = String::new();

@@ -18,7 +18,12 @@ pub fn library() -> PathBuf {
 }
 
 /// A library that is built with the tests, by the name of its crate.
-pub(crate) fn built(name: &str) -> PathBuf {
+///
+/// # Panics
+///
+/// Panics if it is not where cargo puts the libraries that tests depend on.
+#[must_use]
+pub fn built(name: &str) -> PathBuf {
     let program = env::current_exe().expect("a running program has a path");
     let name = format!("{}{name}{}", env::consts::DLL_PREFIX, env::consts::DLL_SUFFIX);
     let folders = program.ancestors().skip(1).take(2);

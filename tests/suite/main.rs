@@ -2,8 +2,10 @@
 
 mod actor;
 mod annotation_tools;
+mod annotations;
 mod budget;
 mod callgrind;
+mod check;
 mod global_clock;
 mod global_edges;
 mod global_edges_hard;
@@ -17,9 +19,11 @@ mod global_tasks;
 mod global_threads;
 mod global_values;
 mod json;
+mod perfetto;
 mod pjrt;
 mod pjrt_example;
 mod post_process;
 mod shapes;
+mod summary;
 mod tidy;
 mod xprof;

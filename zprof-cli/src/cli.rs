@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use crate::convert;
+use crate::{check, completions, convert, diff, flame, man, summary, view};
 
 /// Convert, summarise, compare and open profiles; run programs under the vendors' profilers.
 #[derive(Debug, Parser)]
@@ -17,12 +17,26 @@ pub(crate) struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Convert(convert::Args),
+    Summary(summary::Args),
+    Diff(diff::Args),
+    Flame(flame::Args),
+    Check(check::Args),
+    View(view::Args),
+    Completions(completions::Args),
+    Man(man::Args),
 }
 
 impl Cli {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
         match self.command {
             Command::Convert(args) => convert::run(&args),
+            Command::Summary(args) => summary::run(&args),
+            Command::Diff(args) => diff::run(&args),
+            Command::Flame(args) => flame::run(&args),
+            Command::Check(args) => check::run(&args),
+            Command::View(args) => view::run(&args),
+            Command::Completions(args) => completions::run(&args),
+            Command::Man(args) => man::run(&args),
         }
     }
 }

@@ -1,8 +1,27 @@
 //! The `zprof` command, as a library so that two programs may be it: `zprof` and `cargo zprof`. Not an API.
 
+mod check;
 mod cli;
+mod completions;
 mod convert;
+mod csv;
+mod diff;
+mod flame;
+mod format;
 mod input;
+mod man;
+mod output;
+mod progress;
+mod serve;
+mod summary;
+mod table;
+mod time;
+mod units;
+mod view;
+mod welch;
+mod whole;
+#[cfg(unix)]
+mod xprof;
 
 use std::ffi::OsString;
 use std::io::{self, Write};

@@ -54,6 +54,12 @@ pub struct Span {
 }
 
 impl Thread {
+    /// The name that reached the tool, or an empty one.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        self.name.as_deref().unwrap_or_default()
+    }
+
     /// The labels as a tree: a line each, indented by two spaces a level.
     #[must_use]
     pub fn tree(&self) -> String {

@@ -1,8 +1,28 @@
 //! Exports: XSpace bytes in, another format out.
 
 mod file;
+mod filter;
+mod host;
 mod json;
+mod perfetto;
 mod text;
 
+// What happened, in numbers: events in the order of time, and how they nest.
+mod check;
+mod folded;
+mod nest;
+mod planes;
+mod scopes;
+mod summary;
+mod timeline;
+
+pub use check::{CheckOptions, Checked, Finding, FindingKind, Severity, check};
 pub(crate) use file::write_whole;
-pub use json::{JsonOptions, JsonSummary, export_json_file, write_json};
+pub use filter::Filter;
+pub use folded::{FoldedOptions, write_folded};
+pub use host::Host;
+pub use json::{JsonOptions, JsonSummary, export_json_file, write_json, write_json_hosts};
+pub use perfetto::{PerfettoOptions, PerfettoSummary, write_perfetto, write_perfetto_hosts};
+pub use summary::{
+    LineSummary, PlaneSummary, Runs, ScopeSummary, Step, StepSeries, Summary, SummaryOptions, summarise,
+};

@@ -80,25 +80,48 @@ pub fn open_at<S: Callsite, R: RawArgs>(_: S, word: Word, raws: R) -> Guard {
 #[cold]
 #[inline(never)]
 fn open_slowly<S: Callsite, R: RawArgs>(word: Word, raws: R) -> Guard {
-    open_as(S::site, ShapeOf::<S, R>::SHAPE, word, raws)
-}
-
-/// Opens a scope of a shape that is known only here.
-pub(super) fn open_as<R: RawArgs>(site: fn() -> &'static Site, shape: &'static Shape, word: Word, raws: R) -> Guard {
     // It was a scope's own probe that let this one in.
     let word = if word.is_unprobed() { self::word() } else { word };
     let seen = word.seen();
     // Tools first, and last at the end: what they take is no part of the scope's time in the profile.
-    let range = if seen == 0 { 0 } else { annotate::push(seen, site(), raws) };
+    let range = if seen == 0 { 0 } else { annotate::push(seen, S::site, raws) };
     let bare = word.bare();
-    let mut guard = if bare.is_off() || (seen != 0 && !is_recorded(bare, site().level, site().filter)) {
-        Guard::inert(bare, site)
+    let mut guard = if bare.is_off() { inert::<S>(bare) } else { record_slowly::<S, R>(seen, bare, raws) };
+    guard.range = range;
+    guard
+}
+
+/// What [`open_slowly`] does for the session.
+#[cold]
+#[inline(never)]
+fn record_slowly<S: Callsite, R: RawArgs>(seen: annotate::Seen, word: Word, raws: R) -> Guard {
+    // With a tool, nobody has asked yet whether the session listens too.
+    if seen != 0 && !is_recorded(word, S::LEVEL, S::FILTER) {
+        return inert::<S>(word);
+    }
+    match with_local(|local| local.begin_slowly(word, ShapeOf::<S, R>::SHAPE, raws)) {
+        Some(mark) => Guard::new(mark, S::site),
+        None => Guard::silent(word, S::site),
+    }
+}
+
+/// Opens a scope whose shape is known only here: a poll of a task. What [`open_at`] does at each of its scopes, all polls
+/// share.
+pub(super) fn open_as<R: RawArgs>(site: fn() -> &'static Site, shape: &'static Shape, word: Word, raws: R) -> Guard {
+    let word = if word.is_unprobed() { self::word() } else { word };
+    let seen = word.seen();
+    let range = if seen == 0 { 0 } else { annotate::push(seen, site, raws) };
+    let bare = word.bare();
+    let mark = if bare.is_off() {
+        Mark { position: INERT, outer: NOWHERE, tick: 0 }
     } else {
-        match with_local(|local| local.begin_slowly(bare, shape, raws)) {
-            Some(mark) => Guard::new(mark, site),
-            None => Guard::silent(bare, site),
-        }
+        let silent = Mark { position: SILENT, outer: NOWHERE, tick: u64::from(bare.epoch()) };
+        // With a tool, nobody has asked yet whether the session listens too.
+        let is_recorded = seen == 0 || is_recorded(bare, site().level, site().filter);
+        let begin = || with_local(|local| local.begin_slowly(bare, shape, raws));
+        is_recorded.then(begin).flatten().unwrap_or(silent)
     };
+    let mut guard = Guard::new(mark, site);
     guard.range = range;
     guard
 }
@@ -106,20 +129,15 @@ pub(super) fn open_as<R: RawArgs>(site: fn() -> &'static Site, shape: &'static S
 /// A guard for a site that nothing listens to now.
 #[inline(always)]
 pub fn inert<S: Callsite>(word: Word) -> Guard {
-    Guard::inert(word, S::site)
+    // The first is the usual case, and known where this is inlined.
+    if word.is_off() || word.bare().is_off() {
+        Guard::new(Mark { position: INERT, outer: NOWHERE, tick: 0 }, S::site)
+    } else {
+        Guard::silent(word, S::site)
+    }
 }
 
 impl Guard {
-    #[inline(always)]
-    fn inert(word: Word, site: fn() -> &'static Site) -> Self {
-        // The first is the usual case, and known where this is inlined.
-        if word.is_off() || word.bare().is_off() {
-            Self::new(Mark { position: INERT, outer: NOWHERE, tick: 0 }, site)
-        } else {
-            Self::silent(word, site)
-        }
-    }
-
     #[inline(always)]
     fn new(mark: Mark, site: fn() -> &'static Site) -> Self {
         Self { mark, site, range: 0, _stays: PhantomData }
@@ -135,12 +153,19 @@ impl Guard {
     #[inline(never)]
     fn end_slowly(&self, word: Word) {
         let bare = word.bare();
-        let silent = self.mark.position == SILENT && self.mark.tick == u64::from(bare.epoch());
-        if !silent && !bare.is_off() {
-            with_local(|local| local.end_slowly(bare, self.mark, self.site));
+        if !bare.is_off() {
+            self.end_recorded(bare);
         }
-        if self.range != 0 {
-            annotate::pop(self.range);
+        annotate::pop(self.range);
+    }
+
+    /// What [`end_slowly`](Self::end_slowly) does for the session.
+    #[cold]
+    #[inline(never)]
+    fn end_recorded(&self, word: Word) {
+        let silent = self.mark.position == SILENT && self.mark.tick == u64::from(word.epoch());
+        if !silent {
+            with_local(|local| local.end_slowly(word, self.mark, self.site));
         }
     }
 

@@ -1,0 +1,181 @@
+//! Summaries of spaces small enough to work out by hand.
+
+use prost::Message as _;
+use zprof_proto::x_stat::Value;
+use zprof_runtime::export::{FoldedOptions, SummaryOptions, summarise, write_folded};
+use zprof_tests::make::{Plane, space};
+
+use super::summary;
+
+/// Scopes of the first plane: name, count, total, own time, mean.
+fn scopes(plane: Plane) -> Vec<(String, u64, u128, u128, f64)> {
+    let found = summary(&space([plane]).encode_to_vec());
+    let scopes = found.planes[0].scopes.iter();
+    scopes.map(|scope| (scope.name.clone(), scope.count, scope.total_ps, scope.self_ps, scope.mean_ps())).collect()
+}
+
+fn row(name: &str, count: u64, total: u128, own: u128, mean: f64) -> (String, u64, u128, u128, f64) {
+    (name.to_owned(), count, total, own, mean)
+}
+
+#[test]
+fn childrens_time_is_subtracted_once() {
+    let plane = Plane::new("/host:CPU")
+        .line(1, "main", 0)
+        .event("outer", 0, 100)
+        .event("inner", 10, 30)
+        .event("leaf", 15, 5)
+        .event("inner", 50, 10);
+    let expected = [row("outer", 1, 100, 60, 100.0), row("inner", 2, 40, 35, 20.0), row("leaf", 1, 5, 5, 5.0)];
+    assert_eq!(scopes(plane), expected);
+}
+
+#[test]
+fn a_scope_within_itself_counts_each_run() {
+    let plane =
+        Plane::new("/host:CPU").line(1, "main", 0).event("fib", 0, 100).event("fib", 10, 50).event("fib", 20, 5);
+    assert_eq!(scopes(plane), [row("fib", 3, 155, 100, 155.0 / 3.0)]);
+}
+
+#[test]
+fn threads_share_no_time() {
+    let plane =
+        Plane::new("/host:CPU").line(1, "main", 0).event("wait", 0, 100).line(2, "worker", 0).event("work", 10, 80);
+    assert_eq!(scopes(plane), [row("wait", 1, 100, 100, 100.0), row("work", 1, 80, 80, 80.0)]);
+}
+
+#[test]
+fn a_line_in_parts_is_one() {
+    let plane = Plane::new("/host:CPU")
+        .line(1, "main", 1)
+        .event("inner", 9_000, 500)
+        .line(1, "main", 0)
+        .event("outer", 5_000, 10_000);
+    assert_eq!(scopes(plane), [row("outer", 1, 10_000, 9_500, 10_000.0), row("inner", 1, 500, 500, 500.0)]);
+}
+
+#[test]
+fn aggregated_events_count_as_they_say() {
+    let plane = Plane::new("/device:GPU:0")
+        .line(1, "XLA Ops", 0)
+        .aggregated("matmul", 10, 1_000)
+        .stat("self_duration_ps", Value::Int64Value(700))
+        .aggregated("add", 4, 100);
+    let found = summary(&space([plane.clone()]).encode_to_vec());
+    assert!(found.planes[0].scopes.iter().all(|scope| scope.runs.is_none()));
+    assert_eq!(found.planes[0].span_ps(), None);
+    assert_eq!(scopes(plane), [row("matmul", 10, 1_000, 700, 100.0), row("add", 4, 100, 100, 25.0)]);
+}
+
+#[test]
+fn asynchronous_events_nest_in_nothing() {
+    let plane = Plane::new("/device:TPU:0")
+        .line(1, "Async XLA Ops", 0)
+        .event("copy", 0, 100)
+        .event("copy", 50, 100)
+        .line(2, "XLA Ops", 0)
+        .event("op", 0, 100)
+        .event("send", 10, 500)
+        .stat("_a", Value::Int64Value(1));
+    let expected = [row("send", 1, 500, 500, 500.0), row("copy", 2, 200, 200, 100.0), row("op", 1, 100, 100, 100.0)];
+    assert_eq!(scopes(plane), expected);
+}
+
+#[test]
+fn bookkeeping_and_counters_are_no_scopes() {
+    let plane = Plane::new("/host:CPU")
+        .line(1, "main", 0)
+        .event("MemoryAllocation", 3, 0)
+        .event("work", 0, 10)
+        .line(i64::MAX, "_counters_", 0)
+        .event("power", 5, 0)
+        .event("power", 6, 0);
+    let found = summary(&space([plane.clone()]).encode_to_vec());
+    assert_eq!((found.planes[0].events_hidden, found.planes[0].counter_samples), (1, 2));
+    assert_eq!(scopes(plane), [row("work", 1, 10, 10, 10.0)]);
+}
+
+#[test]
+fn steps_are_found_on_hosts_and_devices() {
+    let root = Value::Int64Value(1);
+    let host = Plane::new("/host:CPU")
+        .line(1, "main", 0)
+        .event("train", 0, 100)
+        .stat("_r", root.clone())
+        .stat("step_num", Value::Int64Value(7))
+        .event("forward", 10, 60)
+        .event("backward", 70, 10)
+        // A root within a step is part of it.
+        .event("inner", 80, 5)
+        .stat("_r", root.clone())
+        .event("train", 200, 50)
+        .stat("_r", root)
+        .stat("step_num", Value::Int64Value(8));
+    let device =
+        Plane::new("/device:TPU:0").line(1, "Steps", 0).event("7", 5, 90).line(2, "XLA Modules", 0).event("m", 5, 9);
+    let modules = Plane::new("/device:TPU:1").line(2, "XLA Modules", 0).event("m", 5, 9).event("m", 20, 9);
+    let found = summary(&space([host, device, modules]).encode_to_vec());
+    let steps = |plane: usize| {
+        let series = found.planes[plane].steps.iter().flat_map(|series| {
+            series.steps.iter().map(|step| {
+                let largest = step.largest.as_ref().map(|(name, own)| (name.as_str(), *own));
+                (series.name.as_str(), step.number, step.start_ps, step.duration_ps, step.self_ps, largest)
+            })
+        });
+        series.collect::<Vec<_>>()
+    };
+    let expected = [("train", Some(7), 0, 100, 25, Some(("forward", 60))), ("train", Some(8), 200, 50, 50, None)];
+    assert_eq!(steps(0), expected);
+    assert_eq!(found.planes[0].steps[0].all.count, 2);
+    assert_eq!(steps(1), [("Steps", Some(7), 5, 90, 90, None)]);
+    assert_eq!(steps(2), [("m", None, 5, 9, 9, None), ("m", None, 20, 9, 9, None)]);
+    // A device's steps are no scopes.
+    assert_eq!(found.planes[1].scopes.iter().map(|scope| scope.name.as_str()).collect::<Vec<_>>(), ["m"]);
+}
+
+#[test]
+fn planes_are_chosen_by_name() {
+    let plane = |name| Plane::new(name).line(1, "l", 0).event(name, 0, 5_000);
+    let bytes = space([plane("/host:CPU"), plane("/device:GPU:0"), plane("/device:GPU:1")]).encode_to_vec();
+    let source = bytes.as_slice();
+    for (pattern, expected) in
+        [("GPU", &["/device:GPU:0", "/device:GPU:1"][..]), ("*:1", &["/device:GPU:1"]), ("none", &[])]
+    {
+        let mut options = SummaryOptions::default();
+        options.planes = vec![pattern.to_owned()];
+        let found = summarise(&source, &options).expect("is an XSpace");
+        assert_eq!(found.planes.iter().map(|plane| plane.name.as_str()).collect::<Vec<_>>(), expected);
+        let mut options = FoldedOptions::default();
+        options.planes = vec![pattern.to_owned()];
+        let mut out = Vec::new();
+        write_folded(&source, &mut out, &options).expect("is an XSpace");
+        assert_eq!(String::from_utf8_lossy(&out).lines().count(), expected.len(), "{pattern}");
+    }
+}
+
+#[test]
+fn stacks_begin_with_what_tells_them_apart() {
+    let host = Plane::new("/host:CPU")
+        .line(1, "main", 0)
+        .event("a;b", 0, 5_000)
+        .event("c\nd", 0, 2_000)
+        .line(2, "", 0)
+        .event("e", 0, 600);
+    let device = Plane::new("/device:GPU:0").line(7, "stream", 0).event("k", 0, 400).event("k", 500, 1_100);
+    let text = |planes: Vec<Plane>, by_line: bool| {
+        let mut options = FoldedOptions::default();
+        options.by_line = by_line;
+        let mut out = Vec::new();
+        write_folded(&space(planes).encode_to_vec().as_slice(), &mut out, &options).expect("is an XSpace");
+        String::from_utf8(out).expect("is UTF-8")
+    };
+    assert_eq!(text(vec![host.clone()], false), "a,b 3\na,b;c d 2\ne 1\n");
+    assert_eq!(text(vec![host.clone()], true), "main;a,b 3\nmain;a,b;c d 2\n2;e 1\n");
+    let both = "/host:CPU;a,b 3\n/host:CPU;a,b;c d 2\n/host:CPU;e 1\n/device:GPU:0;stream;k 2\n";
+    assert_eq!(text(vec![host, device], false), both);
+}
+
+#[test]
+fn an_empty_space_has_nothing() {
+    assert_eq!(summary(&[]).planes, []);
+}

@@ -1,0 +1,176 @@
+//! `zprof check`: whether a profile is sound, and what readers would trip over.
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Context, Result};
+use serde::Serialize;
+use zprof_runtime::export::{CheckOptions, Checked, Finding, Severity, check};
+
+use crate::units::count;
+use crate::{input, table};
+
+/// Say whether a profile is sound.
+///
+/// Errors are what makes readers lose or refuse something: broken structure, ids that mean nothing, strings that are not
+/// UTF-8, times that cannot be, sizes that libraries refuse. Warnings are what some viewer shows wrong. The exit code is
+/// 0 for a sound profile, and 1 for errors or a profile that cannot be read; with --strict for warnings too.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The profile: an `.xplane.pb` file, a run's folder, or `-`.
+    input: PathBuf,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+    /// Take warnings for errors.
+    #[arg(long)]
+    strict: bool,
+    /// Findings of each kind that are printed; all are counted.
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    max_per_kind: usize,
+}
+
+/// What `--json` prints for a space.
+#[derive(Serialize)]
+struct Report<'c> {
+    space: &'c str,
+    sound: bool,
+    errors: u64,
+    warnings: u64,
+    planes: u64,
+    lines: u64,
+    events: u64,
+    flows_unchecked: bool,
+    kinds: Vec<Kind>,
+    findings: Vec<Found<'c>>,
+}
+
+#[derive(Serialize)]
+struct Kind {
+    kind: &'static str,
+    severity: &'static str,
+    count: u64,
+}
+
+#[derive(Serialize)]
+struct Found<'c> {
+    kind: &'static str,
+    severity: &'static str,
+    message: &'c str,
+    plane: Option<&'c str>,
+    line: Option<&'c str>,
+    event: Option<u64>,
+    at: Option<u64>,
+}
+
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+    let mut options = CheckOptions::default();
+    options.max_per_kind = args.max_per_kind;
+    let mut checked = Vec::new();
+    for space in input::open(&args.input)? {
+        let found = check(&space.file, &options).with_context(|| format!("failed to read {}", space.name))?;
+        checked.push((space.name, found));
+    }
+    let mut out = io::BufWriter::new(io::stdout().lock());
+    if args.json {
+        let reports: Vec<_> = checked.iter().map(|(name, checked)| Report::new(name, checked, args.strict)).collect();
+        serde_json::to_writer_pretty(&mut out, &reports).map_err(io::Error::from)?;
+        writeln!(out)?;
+    } else {
+        for (name, checked) in &checked {
+            write_text(&mut out, name, checked, args.strict)?;
+        }
+    }
+    out.flush()?;
+    let sound = checked.iter().all(|(_, checked)| is_sound(checked, args.strict));
+    Ok(if sound { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn is_sound(checked: &Checked, is_strict: bool) -> bool {
+    checked.count(Severity::Error) == 0 && !(is_strict && checked.count(Severity::Warning) > 0)
+}
+
+fn severity(severity: Severity) -> &'static str {
+    match severity {
+        Severity::Error => "error",
+        Severity::Warning => "warning",
+    }
+}
+
+fn write_text(out: &mut dyn Write, name: &str, checked: &Checked, is_strict: bool) -> io::Result<()> {
+    for (kind, number) in &checked.counts {
+        let shown: Vec<_> = checked.findings.iter().filter(|finding| finding.kind == *kind).collect();
+        for finding in &shown {
+            writeln!(out, "{}[{}]: {}", severity(kind.severity()), kind.name(), table::printable(&finding.message))?;
+            writeln!(out, "  {}{}", name, place(finding))?;
+        }
+        let rest = number.saturating_sub(u64::try_from(shown.len()).unwrap_or(u64::MAX));
+        if rest > 0 {
+            let severity = severity(kind.severity());
+            writeln!(out, "{severity}[{}]: {} more like this", kind.name(), count(rest))?;
+        }
+    }
+    if checked.flows_unchecked {
+        writeln!(out, "note: too many producers and consumers to look for those that are alone")?;
+    }
+    let (errors, warnings) = (checked.count(Severity::Error), checked.count(Severity::Warning));
+    let verdict = if is_sound(checked, is_strict) { "sound" } else { "not sound" };
+    writeln!(
+        out,
+        "{name}: {verdict}: {} errors, {} warnings in {} events on {} lines of {} planes",
+        count(errors),
+        count(warnings),
+        count(checked.events),
+        count(checked.lines),
+        count(checked.planes)
+    )
+}
+
+/// Where a finding is: `, plane /host:CPU, line main, event 3, byte 120`.
+fn place(finding: &Finding) -> String {
+    let mut place = String::new();
+    let parts = [
+        ("plane", finding.plane.clone()),
+        ("line", finding.line.clone()),
+        ("event", finding.event.map(|event| event.to_string())),
+        ("byte", finding.at.map(|at| at.to_string())),
+    ];
+    for (what, which) in parts {
+        if let Some(which) = which {
+            place.push_str(&format!(", {what} {}", table::printable(&which)));
+        }
+    }
+    place
+}
+
+impl<'c> Report<'c> {
+    fn new(name: &'c str, checked: &'c Checked, is_strict: bool) -> Self {
+        let kinds = checked.counts.iter().map(|(kind, count)| Kind {
+            kind: kind.name(),
+            severity: severity(kind.severity()),
+            count: *count,
+        });
+        let findings = checked.findings.iter().map(|finding| Found {
+            kind: finding.kind.name(),
+            severity: severity(finding.kind.severity()),
+            message: &finding.message,
+            plane: finding.plane.as_deref(),
+            line: finding.line.as_deref(),
+            event: finding.event,
+            at: finding.at,
+        });
+        Self {
+            space: name.trim_matches('`'),
+            sound: is_sound(checked, is_strict),
+            errors: checked.count(Severity::Error),
+            warnings: checked.count(Severity::Warning),
+            planes: checked.planes,
+            lines: checked.lines,
+            events: checked.events,
+            flows_unchecked: checked.flows_unchecked,
+            kinds: kinds.collect(),
+            findings: findings.collect(),
+        }
+    }
+}

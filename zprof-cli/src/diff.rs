@@ -1,0 +1,300 @@
+//! `zprof diff`: what changed between two profiles, scope by scope, and how sure that is.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Result;
+use serde::Serialize;
+use zprof_runtime::export::ScopeSummary;
+
+use crate::csv;
+use crate::summary::{Named, load};
+use crate::table::{self, Table};
+use crate::units::{change, duration, short_count};
+use crate::welch::{Sample, compare};
+
+/// Rows of the table, unless it is said how many.
+const ROWS: usize = 20;
+/// Runs on each side below which a mean says too little.
+const ENOUGH: u64 = 10;
+
+/// Compare two profiles: how often each scope ran, and how long, before and after.
+///
+/// The change of the mean has an interval that holds the true change in 99 of 100 cases (Welch's t-test, which takes the
+/// runs as independent and lets the two sides have a spread each). A scope is `slower` or `faster` if the interval
+/// leaves 0 out, and `unsure` if not. With fewer than 10 runs on a side it says `too few`, and `no spread` where a
+/// profile has only sums. Rows are sorted by how much the total changed.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The profile before: an `.xplane.pb` file, a run's folder, or `-`.
+    before: PathBuf,
+    /// The profile after.
+    after: PathBuf,
+    /// Print JSON.
+    #[arg(long, conflicts_with = "csv")]
+    json: bool,
+    /// Print CSV.
+    #[arg(long)]
+    csv: bool,
+    /// Rows of the table, 0 for all [default: 20; all in JSON and CSV].
+    #[arg(long, value_name = "N")]
+    top: Option<usize>,
+    /// Only planes with this in their name, or like this pattern with `*` and `?`; may be given again.
+    #[arg(long, value_name = "PLANE", value_delimiter = ',')]
+    planes: Vec<String>,
+    /// End with exit code 1 if the mean of any scope is slower by more than this many percent for sure.
+    #[arg(long, value_name = "PERCENT")]
+    fail_on_regression: Option<f64>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+enum Verdict {
+    Slower,
+    Faster,
+    Unsure,
+    TooFew,
+    NoSpread,
+    New,
+    Gone,
+}
+
+/// A scope on one side.
+#[derive(Clone, Copy, Debug, Serialize)]
+struct Side {
+    count: u64,
+    mean_ps: f64,
+    total_ps: u128,
+    deviation_ps: Option<f64>,
+}
+
+/// A scope on both sides.
+#[derive(Debug, Serialize)]
+struct Row {
+    host: Option<String>,
+    plane: String,
+    scope: String,
+    before: Option<Side>,
+    after: Option<Side>,
+    /// After less before.
+    total_change_ps: f64,
+    /// Change of the mean as a share of the mean before.
+    mean_change: Option<f64>,
+    /// How far the true share may lie from it, to either side.
+    margin: Option<f64>,
+    /// How likely such a difference is if there is none.
+    p: Option<f64>,
+    verdict: Verdict,
+}
+
+type Key = (Option<String>, String, String);
+
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+    let (before, after) = (load(&args.before, &args.planes)?, load(&args.after, &args.planes)?);
+    // One host needs no name: the files of the two sides are called differently.
+    let by_host = before.len() > 1 || after.len() > 1;
+    let (before, after) = (sides(&before, by_host), sides(&after, by_host));
+    let keys = before.keys().chain(after.keys().filter(|key| !before.contains_key(*key)));
+    let mut rows: Vec<Row> =
+        keys.map(|key| Row::new(key.clone(), before.get(key).copied(), after.get(key).copied())).collect();
+    rows.sort_by(|left, right| {
+        let by_change = right.total_change_ps.abs().total_cmp(&left.total_change_ps.abs());
+        by_change.then_with(|| (&left.plane, &left.scope).cmp(&(&right.plane, &right.scope)))
+    });
+    let regressed = args.fail_on_regression.is_some_and(|percent| rows.iter().any(|row| row.regressed(percent)));
+    let top = match args.top {
+        Some(0) => usize::MAX,
+        Some(top) => top,
+        None if args.json || args.csv => usize::MAX,
+        None => ROWS,
+    };
+    let mut out = io::BufWriter::new(io::stdout().lock());
+    if args.json {
+        serde_json::to_writer_pretty(&mut out, &rows[..top.min(rows.len())]).map_err(io::Error::from)?;
+        writeln!(out)?;
+    } else if args.csv {
+        write_csv(&mut out, &rows[..top.min(rows.len())])?;
+    } else {
+        write_table(&mut out, &rows, top)?;
+    }
+    out.flush()?;
+    Ok(if regressed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+fn sides(spaces: &[Named], by_host: bool) -> BTreeMap<Key, Side> {
+    let mut sides = BTreeMap::new();
+    for space in spaces {
+        let host = by_host.then(|| host(&space.name));
+        for plane in &space.summary.planes {
+            for scope in &plane.scopes {
+                sides.insert((host.clone(), plane.name.clone(), scope.name.clone()), Side::new(scope));
+            }
+        }
+    }
+    sides
+}
+
+/// The host of a file, which is its name without folder and ending.
+fn host(name: &str) -> String {
+    let file = name.trim_matches('`').rsplit(['/', '\\']).next().unwrap_or(name);
+    file.strip_suffix(".xplane.pb").unwrap_or(file).to_owned()
+}
+
+impl Side {
+    fn new(scope: &ScopeSummary) -> Self {
+        let deviation_ps = scope.runs.as_ref().and_then(|runs| runs.deviation_ps);
+        Self { count: scope.count, mean_ps: scope.mean_ps(), total_ps: scope.total_ps, deviation_ps }
+    }
+
+    fn sample(&self) -> Option<Sample> {
+        Some(Sample { count: self.count, mean: self.mean_ps, deviation: self.deviation_ps? })
+    }
+}
+
+impl Row {
+    fn new((host, plane, scope): Key, before: Option<Side>, after: Option<Side>) -> Self {
+        #[allow(clippy::cast_precision_loss)] // a change needs no more than 53 bits
+        let total = |side: Option<Side>| side.map_or(0.0, |side| side.total_ps as f64);
+        let total_change_ps = total(after) - total(before);
+        let mut row = Self {
+            host,
+            plane,
+            scope,
+            before,
+            after,
+            total_change_ps,
+            mean_change: None,
+            margin: None,
+            p: None,
+            verdict: Verdict::New,
+        };
+        let (Some(before), Some(after)) = (before, after) else {
+            row.verdict = if after.is_some() { Verdict::New } else { Verdict::Gone };
+            return row;
+        };
+        if before.mean_ps > 0.0 {
+            row.mean_change = Some((after.mean_ps - before.mean_ps) / before.mean_ps);
+        }
+        if before.count.min(after.count) < ENOUGH {
+            row.verdict = Verdict::TooFew;
+            return row;
+        }
+        let (Some(left), Some(right)) = (before.sample(), after.sample()) else {
+            row.verdict = Verdict::NoSpread;
+            return row;
+        };
+        let compared = compare(left, right);
+        row.p = Some(compared.p);
+        row.margin = (before.mean_ps > 0.0).then(|| compared.margin / before.mean_ps);
+        let difference = after.mean_ps - before.mean_ps;
+        row.verdict = if difference == 0.0 || difference.abs() <= compared.margin {
+            Verdict::Unsure
+        } else if difference > 0.0 {
+            Verdict::Slower
+        } else {
+            Verdict::Faster
+        };
+        row
+    }
+
+    fn regressed(&self, percent: f64) -> bool {
+        // What took no time at all before has no share, and is slower without bound.
+        self.verdict == Verdict::Slower && self.mean_change.is_none_or(|change| change * 100.0 > percent)
+    }
+
+    /// The change of the mean with its margin: `+12.3% ±0.4`.
+    fn change_text(&self) -> String {
+        let Some(mean_change) = self.mean_change else { return "-".to_owned() };
+        let text = change(mean_change);
+        match self.margin {
+            Some(margin) if margin < 9.995 => format!("{text} ±{:.1}", margin * 100.0),
+            Some(_) => format!("{text} ±999+"),
+            None => text,
+        }
+    }
+}
+
+impl Verdict {
+    fn text(self) -> &'static str {
+        match self {
+            Self::Slower => "slower",
+            Self::Faster => "faster",
+            Self::Unsure => "unsure",
+            Self::TooFew => "too few",
+            Self::NoSpread => "no spread",
+            Self::New => "new",
+            Self::Gone => "gone",
+        }
+    }
+}
+
+/// Before and after in one cell, or what both are.
+fn both(before: Option<String>, after: Option<String>) -> String {
+    match (before, after) {
+        (Some(before), Some(after)) if before == after => after,
+        (before, after) => format!("{}→{}", before.unwrap_or_default(), after.unwrap_or_default()),
+    }
+}
+
+fn write_table(out: &mut dyn Write, rows: &[Row], top: usize) -> io::Result<()> {
+    if rows.is_empty() {
+        return writeln!(out, "neither profile has a scope");
+    }
+    let several = rows.iter().any(|row| row.plane != rows[0].plane || row.host != rows[0].host);
+    let mut table = Table::new(&["scope", "runs", "mean", "change", "total", ""]).with_text_last();
+    for row in rows.iter().take(top) {
+        let (before, after) = (row.before.as_ref(), row.after.as_ref());
+        let mut name = row.scope.clone();
+        if several {
+            name = format!("{} {name}", row.plane);
+        }
+        if let Some(host) = &row.host {
+            name = format!("{host} {name}");
+        }
+        let sign = if row.total_change_ps > 0.0 { "+" } else { "" };
+        table.row(vec![
+            name,
+            both(before.map(|side| short_count(side.count)), after.map(|side| short_count(side.count))),
+            both(before.map(|side| duration(side.mean_ps)), after.map(|side| duration(side.mean_ps))),
+            row.change_text(),
+            format!("{sign}{}", duration(row.total_change_ps)),
+            row.verdict.text().to_owned(),
+        ]);
+    }
+    table.write(out, table::width())?;
+    match rows.len().checked_sub(top) {
+        Some(rest) if rest > 0 => writeln!(out, "{rest} more; --top 0 shows all"),
+        _ => Ok(()),
+    }
+}
+
+fn write_csv(out: &mut dyn Write, rows: &[Row]) -> io::Result<()> {
+    let sides = "count_before,count_after,mean_before_ps,mean_after_ps,total_before_ps,total_after_ps";
+    writeln!(out, "host,plane,scope,{sides},total_change_ps,mean_change,margin,p,verdict")?;
+    for row in rows {
+        let known = |value: Option<f64>| value.map(|value| value.to_string()).unwrap_or_default();
+        let on = |side: Option<Side>, text: fn(Side) -> String| side.map(text).unwrap_or_default();
+        csv::write_row(
+            out,
+            &[
+                row.host.clone().unwrap_or_default(),
+                row.plane.clone(),
+                row.scope.clone(),
+                on(row.before, |side| side.count.to_string()),
+                on(row.after, |side| side.count.to_string()),
+                on(row.before, |side| side.mean_ps.to_string()),
+                on(row.after, |side| side.mean_ps.to_string()),
+                on(row.before, |side| side.total_ps.to_string()),
+                on(row.after, |side| side.total_ps.to_string()),
+                row.total_change_ps.to_string(),
+                known(row.mean_change),
+                known(row.margin),
+                known(row.p),
+                row.verdict.text().to_owned(),
+            ],
+        )?;
+    }
+    Ok(())
+}

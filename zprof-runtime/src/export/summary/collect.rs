@@ -1,0 +1,275 @@
+//! The walk over one plane's lines that sums up its scopes and steps.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::spread::Spread;
+use super::{LineSummary, PlaneSummary, Runs, ScopeSummary, Step, StepSeries};
+use crate::Result;
+use crate::export::nest::{Around, Closed, Nest};
+use crate::export::scopes::{Facts, LineKind, Scopes, is_device, place};
+use crate::export::timeline::{PlaneGroup, Timed, Timeline, timelines};
+use crate::xspace::reader::read_event;
+use crate::xspace::window::Window;
+
+/// Steps of a plane that are kept one by one.
+const MAX_STEPS: usize = 100_000;
+
+/// What is summed of a scope.
+#[derive(Clone, Debug, Default)]
+struct Sum {
+    runs: Spread,
+    self_ps: u128,
+    /// Runs and total of aggregated events.
+    aggregated: (u64, u128),
+}
+
+/// What is summed of steps of one name.
+#[derive(Default)]
+struct Series {
+    sum: Sum,
+    steps: Vec<Step>,
+}
+
+/// A step that is open.
+struct OpenStep {
+    step: Step,
+    /// Own time of the scopes inside.
+    inside: HashMap<u32, u128>,
+}
+
+/// What the nest keeps of an event.
+#[derive(Clone, Copy)]
+struct Tag {
+    scope: u32,
+    /// The place of the step that it is, or is in.
+    step: Option<u32>,
+    is_step: bool,
+}
+
+struct Plane<'g> {
+    scopes: &'g Scopes,
+    sums: Vec<Sum>,
+    series: BTreeMap<String, Series>,
+    steps_kept: usize,
+    out: PlaneSummary,
+}
+
+pub(super) fn plane(window: &mut Window<'_>, group: &PlaneGroup) -> Result<PlaneSummary> {
+    let timelines = timelines(window, group)?;
+    let scopes = Scopes::load(window, group)?;
+    let has_steps = timelines.iter().any(|timeline| LineKind::of(group, timeline) == LineKind::Steps);
+    let mut plane = Plane {
+        sums: vec![Sum::default(); scopes.names.len()],
+        scopes: &scopes,
+        series: BTreeMap::new(),
+        steps_kept: 0,
+        out: PlaneSummary { name: group.name.clone(), ..PlaneSummary::default() },
+    };
+    for timeline in &timelines {
+        let modules_are_steps = !has_steps && is_device(&group.name) && timeline.name == "XLA Modules";
+        let line = match LineKind::of(group, timeline) {
+            LineKind::Nested => plane.nested(window, timeline, modules_are_steps)?,
+            LineKind::Async => plane.not_nested(window, timeline)?,
+            LineKind::Steps => plane.steps(window, timeline)?,
+            LineKind::Counters => {
+                plane.out.counter_samples += timeline.event_count;
+                plane.whole(window, timeline)?
+            }
+        };
+        plane.out.lines.push(line);
+    }
+    Ok(plane.finish())
+}
+
+impl Plane<'_> {
+    /// A line of scopes that nest.
+    fn nested(&mut self, window: &mut Window<'_>, timeline: &Timeline, all_are_steps: bool) -> Result<LineSummary> {
+        let mut line = line(timeline);
+        let mut nest = Nest::new();
+        let mut open: Vec<Option<OpenStep>> = Vec::new();
+        let scopes = self.scopes;
+        timeline.each_in_time(window, |window, timed| {
+            let kind = scopes.kind(timed);
+            if kind.is_hidden {
+                self.out.events_hidden += 1;
+                return Ok(());
+            }
+            let facts = scopes.facts(window, timed, kind)?;
+            if timed.is_aggregated {
+                return self.aggregated(window, timed, kind.scope, facts);
+            }
+            include(&mut line, timed);
+            if facts.is_async {
+                self.sums[place(kind.scope)].add(timed.duration_ps, timed.duration_ps);
+                return Ok(());
+            }
+            let tag = |around: Around<'_, Tag>| {
+                let step = around.inside.and_then(|tag| tag.step);
+                let is_step = step.is_none() && (facts.is_root || all_are_steps);
+                if !is_step {
+                    return Ok(Tag { scope: kind.scope, step, is_step });
+                }
+                let step = u32::try_from(open.len()).ok();
+                let number = facts.number();
+                let (line_id, start_ps, duration_ps) = (timeline.id, timed.start_ps, timed.duration_ps);
+                let begun = Step { line_id, number, start_ps, duration_ps, ..Step::default() };
+                open.push(Some(OpenStep { step: begun, inside: HashMap::new() }));
+                Ok(Tag { scope: kind.scope, step, is_step })
+            };
+            let mut closed = Vec::new();
+            let mut close = |event: Closed<Tag>| {
+                closed.push(event);
+                Ok(())
+            };
+            nest.enter(timed.start_ps, timed.duration_ps, tag, &mut close)?;
+            closed.into_iter().for_each(|event| self.close(&mut line, &mut open, event));
+            Ok(())
+        })?;
+        nest.finish(&mut |event| {
+            self.close(&mut line, &mut open, event);
+            Ok::<_, crate::Error>(())
+        })?;
+        Ok(line)
+    }
+
+    /// Counts an event that has ended.
+    fn close(&mut self, line: &mut LineSummary, open: &mut [Option<OpenStep>], event: Closed<Tag>) {
+        let Closed { tag, duration_ps, self_ps } = event;
+        self.sums[place(tag.scope)].add(duration_ps, self_ps);
+        line.busy_ps += u128::from(self_ps);
+        let Some(slot) = tag.step.and_then(|step| open.get_mut(place(step))) else { return };
+        if !tag.is_step {
+            if let Some(step) = slot {
+                *step.inside.entry(tag.scope).or_default() += u128::from(self_ps);
+            }
+        } else if let Some(OpenStep { mut step, inside }) = slot.take() {
+            step.self_ps = self_ps;
+            let named = inside.into_iter().map(|(scope, own)| (own, self.scopes.name(scope)));
+            let largest = named.max_by(|left, right| left.0.cmp(&right.0).then(right.1.cmp(left.1)));
+            step.largest = largest.map(|(own, name)| (name.to_owned(), own));
+            self.add_step(self.scopes.name(tag.scope).to_owned(), step);
+        }
+    }
+
+    /// A line of scopes that overlap.
+    fn not_nested(&mut self, window: &mut Window<'_>, timeline: &Timeline) -> Result<LineSummary> {
+        let mut line = line(timeline);
+        let scopes = self.scopes;
+        timeline.each_in_file(window, |window, timed| {
+            let kind = scopes.kind(timed);
+            if kind.is_hidden {
+                self.out.events_hidden += 1;
+                return Ok(());
+            }
+            if timed.is_aggregated {
+                let facts = scopes.facts(window, timed, kind)?;
+                return self.aggregated(window, timed, kind.scope, facts);
+            }
+            include(&mut line, timed);
+            self.sums[place(kind.scope)].add(timed.duration_ps, timed.duration_ps);
+            Ok(())
+        })?;
+        Ok(line)
+    }
+
+    /// A device's line of steps.
+    fn steps(&mut self, window: &mut Window<'_>, timeline: &Timeline) -> Result<LineSummary> {
+        let mut line = line(timeline);
+        let scopes = self.scopes;
+        timeline.each_in_time(window, |window, timed| {
+            if timed.is_aggregated {
+                return Ok(());
+            }
+            include(&mut line, timed);
+            let kind = scopes.kind(timed);
+            let facts = scopes.facts(window, timed, kind)?;
+            let number = facts.number().or_else(|| scopes.name(kind.scope).parse().ok());
+            let (line_id, start_ps, duration_ps) = (timeline.id, timed.start_ps, timed.duration_ps);
+            let step = Step { line_id, number, start_ps, duration_ps, self_ps: duration_ps, largest: None };
+            self.add_step(timeline.name.clone(), step);
+            Ok(())
+        })?;
+        Ok(line)
+    }
+
+    /// A line of which only the span counts.
+    fn whole(&mut self, window: &mut Window<'_>, timeline: &Timeline) -> Result<LineSummary> {
+        let mut line = line(timeline);
+        timeline.each_in_file(window, |_, timed| {
+            if !timed.is_aggregated {
+                include(&mut line, timed);
+            }
+            Ok(())
+        })?;
+        Ok(line)
+    }
+
+    fn aggregated(&mut self, window: &mut Window<'_>, timed: &Timed, scope: u32, facts: Facts) -> Result<()> {
+        let runs = read_event(window, timed.body)?.occurrences.and_then(|count| u64::try_from(count).ok());
+        let sum = &mut self.sums[place(scope)];
+        sum.aggregated.0 = sum.aggregated.0.saturating_add(runs.unwrap_or(0));
+        sum.aggregated.1 += u128::from(timed.duration_ps);
+        sum.self_ps += u128::from(facts.own_ps.unwrap_or(timed.duration_ps));
+        Ok(())
+    }
+
+    fn add_step(&mut self, name: String, step: Step) {
+        let series = self.series.entry(name).or_default();
+        series.sum.add(step.duration_ps, step.self_ps);
+        if self.steps_kept < MAX_STEPS {
+            self.steps_kept += 1;
+            series.steps.push(step);
+        }
+    }
+
+    fn finish(self) -> PlaneSummary {
+        let Self { scopes, sums, series, mut out, .. } = self;
+        let named = scopes.names.iter().zip(sums);
+        out.scopes = named.filter_map(|(name, sum)| sum.finish(name.clone())).collect();
+        out.scopes.sort_by(|left, right| right.self_ps.cmp(&left.self_ps).then_with(|| left.name.cmp(&right.name)));
+        let series = series.into_iter().filter_map(|(name, Series { sum, mut steps })| {
+            steps.sort_by_key(|step| (step.start_ps, step.line_id));
+            Some(StepSeries { all: sum.finish(name.clone())?, name, steps })
+        });
+        out.steps = series.collect();
+        out.steps.sort_by_key(|series| std::cmp::Reverse(series.all.total_ps));
+        out
+    }
+}
+
+impl Sum {
+    fn add(&mut self, duration_ps: u64, self_ps: u64) {
+        self.runs.add(duration_ps);
+        self.self_ps += u128::from(self_ps);
+    }
+
+    /// The scope in numbers, if it ever ran.
+    fn finish(self, name: String) -> Option<ScopeSummary> {
+        let Self { runs, self_ps, aggregated } = self;
+        let count = runs.count().saturating_add(aggregated.0);
+        let total_ps = runs.sum() + aggregated.1;
+        if count == 0 && total_ps == 0 {
+            return None;
+        }
+        let is_known = aggregated == (0, 0);
+        let runs = is_known.then(|| Runs {
+            min_ps: runs.min(),
+            max_ps: runs.max(),
+            p50_ps: runs.percentile(50),
+            p99_ps: runs.percentile(99),
+            deviation_ps: runs.deviation(),
+        });
+        Some(ScopeSummary { name, count, total_ps, self_ps, runs })
+    }
+}
+
+fn line(timeline: &Timeline) -> LineSummary {
+    let Timeline { id, name, event_count, .. } = timeline;
+    LineSummary { id: *id, name: name.clone(), events: *event_count, ..LineSummary::default() }
+}
+
+/// Widens the span of a line by an event.
+fn include(line: &mut LineSummary, timed: &Timed) {
+    let (start, end) = (timed.start_ps, timed.end_ps());
+    line.span_ps = Some(line.span_ps.map_or((start, end), |span| (span.0.min(start), span.1.max(end))));
+}

@@ -1,0 +1,179 @@
+//! What a profile holds, in numbers: planes, lines, scopes by time, steps. Computed from any XSpace, in one walk.
+//!
+//! A scope is what events of one shown name are in the planes of one name. Its total is the sum of the durations of its
+//! runs, a run within a run of its own included. Its own time is what [no other event of the line](super::nest) covers:
+//! so the own times of a line add up to the time in which anything ran there. Lines do not share time: what a scope
+//! waits for on another thread is its own.
+//!
+//! | what | how it counts |
+//! |---|---|
+//! | an event of a line | as a run, by its duration; a negative one is 0 |
+//! | an aggregated event | as the runs it says, with its duration as their total; there are no percentiles then |
+//! | an event with `_a`, or of a line `Async XLA Ops` | as a run that nests in nothing: its own time is its duration |
+//! | an event of a device's line `Steps` | as a step, not as a run |
+//! | a sample on a line `_counters_`, and bookkeeping that viewers hide | not |
+//!
+//! Steps are: the events of a device's line `Steps`; the outermost events with a stat `_r` above 0, or called
+//! `TraceContext`, on other lines; and the events of a device's line `XLA Modules` where its plane has no `Steps`.
+
+mod collect;
+mod spread;
+
+use super::timeline::plane_groups;
+use crate::Result;
+use crate::xspace::Source;
+use crate::xspace::window::Window;
+
+/// What of a profile to sum up.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct SummaryOptions {
+    /// Only planes whose names match one of these; all, if there are none. A pattern with `*` (any text) or `?` (one
+    /// character) is held against the whole name; one without may stand anywhere in it.
+    pub planes: Vec<String>,
+}
+
+/// A profile in numbers.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct Summary {
+    /// The planes, in the order of the file; planes of one name are one.
+    pub planes: Vec<PlaneSummary>,
+}
+
+/// A plane in numbers.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct PlaneSummary {
+    /// Its name.
+    pub name: String,
+    /// Its lines, in the order of the file; lines of one id and name are one.
+    pub lines: Vec<LineSummary>,
+    /// Its scopes: those with most own time first, then by name.
+    pub scopes: Vec<ScopeSummary>,
+    /// Its steps by name, with the longest total first.
+    pub steps: Vec<StepSeries>,
+    /// Bookkeeping events that are not counted.
+    pub events_hidden: u64,
+    /// Samples of counters.
+    pub counter_samples: u64,
+}
+
+/// A line in numbers.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct LineSummary {
+    /// The id that is shown.
+    pub id: i64,
+    /// The name that is shown.
+    pub name: String,
+    /// Events in the file, whatever they are.
+    pub events: u64,
+    /// First start and last end in absolute picoseconds; `None` if no event has a place in time.
+    pub span_ps: Option<(i128, i128)>,
+    /// How long anything ran, in picoseconds. Asynchronous events, steps and samples do not run.
+    pub busy_ps: u128,
+}
+
+/// A scope in numbers; times are picoseconds.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct ScopeSummary {
+    /// The name that is shown.
+    pub name: String,
+    /// How often it ran.
+    pub count: u64,
+    /// The sum of the runs' durations.
+    pub total_ps: u128,
+    /// The part of it that no other scope of the line covers.
+    pub self_ps: u128,
+    /// Its runs one by one; `None` if some are known by their sum only.
+    pub runs: Option<Runs>,
+}
+
+/// How long the runs of a scope were; times are picoseconds.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct Runs {
+    /// The shortest.
+    pub min_ps: u64,
+    /// The longest.
+    pub max_ps: u64,
+    /// At least half of the runs are no longer. Beyond 512 runs it may be off by 1/256, as may the next.
+    pub p50_ps: u64,
+    /// At least 99 of 100 runs are no longer.
+    pub p99_ps: u64,
+    /// The standard deviation of what the runs are a sample of; `None` for one run.
+    pub deviation_ps: Option<f64>,
+}
+
+/// Steps of one name.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct StepSeries {
+    /// The name of the scope, or of the device's line.
+    pub name: String,
+    /// All of them; own time is what no other event of the line covers.
+    pub all: ScopeSummary,
+    /// Each of them, in the order of start, but no more than 100,000 of a plane.
+    pub steps: Vec<Step>,
+}
+
+/// A step.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct Step {
+    /// The id of its line.
+    pub line_id: i64,
+    /// Its number, as far as it has one.
+    pub number: Option<i64>,
+    /// Start in absolute picoseconds.
+    pub start_ps: i128,
+    /// Duration in picoseconds.
+    pub duration_ps: u64,
+    /// The part of it that no other event of the line covers, in picoseconds.
+    pub self_ps: u64,
+    /// The scope inside with the most own time, and that time in picoseconds.
+    pub largest: Option<(String, u128)>,
+}
+
+impl ScopeSummary {
+    /// The mean duration of a run, in picoseconds.
+    #[must_use]
+    pub fn mean_ps(&self) -> f64 {
+        #[allow(clippy::cast_precision_loss)] // a mean needs no more than 53 bits
+        let (total, count) = (self.total_ps as f64, self.count as f64);
+        if self.count == 0 { 0.0 } else { total / count }
+    }
+}
+
+impl PlaneSummary {
+    /// First start and last end of all lines, in absolute picoseconds.
+    #[must_use]
+    pub fn span_ps(&self) -> Option<(i128, i128)> {
+        let spans = self.lines.iter().filter_map(|line| line.span_ps);
+        spans.reduce(|all, span| (all.0.min(span.0), all.1.max(span.1)))
+    }
+
+    /// Events in the file, whatever they are.
+    #[must_use]
+    pub fn events(&self) -> u64 {
+        self.lines.iter().map(|line| line.events).sum()
+    }
+}
+
+/// Sums a profile up.
+///
+/// Memory is bounded by names, lines and steps, by the events open at once on a line, and by 64 MiB for lines whose
+/// events are not in the order of time.
+///
+/// # Errors
+/// [`ErrorKind::InvalidData`](crate::ErrorKind::InvalidData) if the bytes are not an XSpace, with the offset and the
+/// reason; [`ErrorKind::Io`](crate::ErrorKind::Io) if reading fails.
+pub fn summarise(source: &dyn Source, options: &SummaryOptions) -> Result<Summary> {
+    let mut window = Window::new(source)?;
+    let groups = plane_groups(&mut window)?;
+    let chosen = groups.iter().filter(|group| super::planes::is_chosen(&options.planes, &group.name));
+    let planes = chosen.map(|group| collect::plane(&mut window, group)).collect::<Result<_>>()?;
+    Ok(Summary { planes })
+}
