@@ -45,6 +45,7 @@ mod tests {
             n + 1
         }
 
+        #[allow(clippy::future_not_send)] // its model is not Sync, traced or not
         #[zprof::trace(calls = self.count(), ret, err)]
         async fn later(&self, only_metadata: u32) -> Result<u32, String> {
             let described = async { 1 }.traced(zprof::task!("described", only_metadata, calls = self.count()));
