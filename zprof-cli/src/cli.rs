@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use crate::convert;
+use crate::{convert, doctor, neuron, nsys, rocprofv3, xctrace};
 
 /// Convert, summarise, compare and open profiles; run programs under the vendors' profilers.
 #[derive(Debug, Parser)]
@@ -17,12 +17,25 @@ pub(crate) struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Convert(convert::Args),
+    Doctor(doctor::Args),
+    Neuron(neuron::Args),
+    Nsys(nsys::Args),
+    Rocprofv3(rocprofv3::Args),
+    Xctrace(xctrace::Args),
+    #[command(name = "__probe-plugin", hide = true)]
+    ProbePlugin(doctor::probe::Args),
 }
 
 impl Cli {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
         match self.command {
             Command::Convert(args) => convert::run(&args),
+            Command::Doctor(args) => doctor::run(&args),
+            Command::Neuron(args) => neuron::run(&args),
+            Command::Nsys(args) => nsys::run(&args),
+            Command::Rocprofv3(args) => rocprofv3::run(&args),
+            Command::Xctrace(args) => xctrace::run(&args),
+            Command::ProbePlugin(args) => doctor::probe::run(&args),
         }
     }
 }

@@ -2,7 +2,13 @@
 
 mod cli;
 mod convert;
+mod doctor;
 mod input;
+mod neuron;
+mod nsys;
+mod rocprofv3;
+mod run;
+mod xctrace;
 
 use std::ffi::OsString;
 use std::io::{self, Write};
