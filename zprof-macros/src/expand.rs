@@ -7,7 +7,7 @@ use syn::Lit;
 
 use crate::args::{Args, Level, Place, literal};
 use crate::errors::Errors;
-use crate::label::label;
+use crate::label::Label;
 use crate::{body, check};
 
 /// `scope!`: a statement that binds a guard in the caller's block, or an expression that is the block's value.
@@ -69,7 +69,8 @@ pub(crate) fn guard(opening: &TokenStream) -> TokenStream {
 /// the call around it begins with a token of the same origin.
 pub(crate) fn opening(path: &TokenStream, name: &str, args: &Args) -> TokenStream {
     let here = Span::mixed_site();
-    let label = label(name, args);
+    let Label { text: label, given } = Label::of(name, args);
+    let label = format!("{label}\0");
     let level = match args.level.get() {
         None | Some(Level::Critical) => quote!(Critical),
         Some(Level::Info) => quote!(Info),
@@ -101,12 +102,14 @@ pub(crate) fn opening(path: &TokenStream, name: &str, args: &Args) -> TokenStrea
                     static __ZPROF_SITE: __zprof::Site = __zprof::Site {
                         name: #name,
                         label: #label,
+                        given: #given,
                         keys: &[#(#keys),*],
                         level: __zprof::Level::#level,
                         filter: #filter,
                         module_path: __zprof::core::module_path!(),
                         file: __zprof::core::file!(),
                         line: __zprof::core::line!(),
+                        memo: __zprof::Memo::new(),
                     };
                     &__ZPROF_SITE
                 }

@@ -4,42 +4,55 @@ use syn::{Expr, Lit, UnOp};
 
 use crate::args::{Args, Field, literal};
 
-/// `name` without values, the whole `name#k=v#` where every value is a literal, else everything up to the first value
-/// that is not.
-pub(crate) fn label(name: &str, args: &Args) -> String {
-    let mut label = clean(name);
-    let mut separator = '#';
-    for Field { key, value, .. } in &args.fields {
-        label.push(separator);
-        label.push_str(key);
-        label.push('=');
-        match text(value) {
-            Some(text) => label.push_str(&clean(&text)),
-            None => return label,
-        }
-        separator = ',';
-    }
-    match args.root.get().map(literal) {
-        Some(Ok(Lit::Bool(root))) if !root.value => {}
-        Some(root) => {
-            label.push(separator);
-            label.push_str("_r=");
-            if root.is_err() {
-                return label;
+/// What is known of a label when the program is compiled.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Label {
+    /// `name` without values, the whole `name#k=v#` where every value is a literal, else everything up to the first
+    /// value that is not.
+    pub(crate) text: String,
+    /// How many of the values stand in it, the root's mark last.
+    pub(crate) given: usize,
+}
+
+impl Label {
+    pub(crate) fn of(name: &str, args: &Args) -> Self {
+        let mut text = clean(name);
+        let mut given = 0;
+        let mut separator = '#';
+        for Field { key, value, .. } in &args.fields {
+            text.push(separator);
+            text.push_str(key);
+            text.push('=');
+            match literal_text(value) {
+                Some(value) => text.push_str(&clean(&value)),
+                None => return Self { text, given },
             }
-            label.push('1');
+            given += 1;
             separator = ',';
         }
-        None => {}
+        match args.root.get().map(literal) {
+            Some(Ok(Lit::Bool(root))) if !root.value => {}
+            Some(root) => {
+                text.push(separator);
+                text.push_str("_r=");
+                if root.is_err() {
+                    return Self { text, given };
+                }
+                text.push('1');
+                given += 1;
+                separator = ',';
+            }
+            None => {}
+        }
+        if separator == ',' {
+            text.push('#');
+        }
+        Self { text, given }
     }
-    if separator == ',' {
-        label.push('#');
-    }
-    label
 }
 
 /// What a literal looks like in a label; `None` for what is no literal.
-fn text(value: &Expr) -> Option<String> {
+fn literal_text(value: &Expr) -> Option<String> {
     if let Expr::Unary(negative) = value {
         return match (negative.op, literal(&negative.expr)) {
             (UnOp::Neg(_), Ok(number @ (Lit::Int(_) | Lit::Float(_)))) => Some(format!("-{}", number_text(&number)?)),
@@ -73,37 +86,38 @@ fn clean(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::label;
+    use super::Label;
     use crate::args::{Args, Place};
     use crate::errors::Errors;
 
-    fn of(arguments: &str) -> String {
+    fn of(arguments: &str) -> (String, usize) {
         let mut errors = Errors::default();
         let args = Args::read(Place::Span, arguments.parse().expect("tokens"), &mut errors);
         assert!(errors.into_tokens().is_none(), "{arguments} has mistakes");
-        label(&args.name.get().expect("a name").value(), &args)
+        let Label { text, given } = Label::of(&args.name.get().expect("a name").value(), &args);
+        (text, given)
     }
 
     #[test]
     fn a_label_ends_at_the_first_value_that_is_not_known() {
         let cases = [
-            (r#""plain""#, "plain"),
-            (r#""llm.step", step = i"#, "llm.step#step="),
-            (r#""a", b, c = 1"#, "a#b="),
-            (r#""a", b = 1, c, d = 2"#, "a#b=1,c="),
-            (r#""a", b = 1_000_u64, c = 0xff, d = -1, e = 1.50, f = 2f32"#, "a#b=1000,c=255,d=-1,e=1.5,f=2#"),
-            (r#""a", text = "x,y=z", letter = 'c', yes = true, no = false"#, "a#text=x,y=z,letter=c,yes=1,no=0#"),
-            (r#""a", text = "two\nlines\0""#, "a#text=two lines #"),
-            (r#""a", root = true"#, "a#_r=1#"),
-            (r#""a", root = false"#, "a"),
-            (r#""a", root = true, b = 1"#, "a#b=1,_r=1#"),
-            (r#""a", root = is_root, b = 1"#, "a#b=1,_r="),
-            (r#""a", r#type = 1, level = info, filter = 3"#, "a#type=1#"),
-            (r#""a", b = 1 + 2"#, "a#b="),
-            (r#""a", b = (1)"#, "a#b="),
+            (r#""plain""#, "plain", 0),
+            (r#""llm.step", step = i"#, "llm.step#step=", 0),
+            (r#""a", b, c = 1"#, "a#b=", 0),
+            (r#""a", b = 1, c, d = 2"#, "a#b=1,c=", 1),
+            (r#""a", b = 1_000_u64, c = 0xff, d = -1, e = 1.50, f = 2f32"#, "a#b=1000,c=255,d=-1,e=1.5,f=2#", 5),
+            (r#""a", text = "x,y=z", letter = 'c', yes = true, no = false"#, "a#text=x,y=z,letter=c,yes=1,no=0#", 4),
+            (r#""a", text = "two\nlines\0""#, "a#text=two lines #", 1),
+            (r#""a", root = true"#, "a#_r=1#", 1),
+            (r#""a", root = false"#, "a", 0),
+            (r#""a", root = true, b = 1"#, "a#b=1,_r=1#", 2),
+            (r#""a", root = is_root, b = 1"#, "a#b=1,_r=", 1),
+            (r#""a", r#type = 1, level = info, filter = 3"#, "a#type=1#", 1),
+            (r#""a", b = 1 + 2"#, "a#b=", 0),
+            (r#""a", b = (1)"#, "a#b=", 0),
         ];
-        for (arguments, expected) in cases {
-            assert_eq!(of(arguments), expected, "{arguments}");
+        for (arguments, text, given) in cases {
+            assert_eq!(of(arguments), (text.to_owned(), given), "{arguments}");
         }
     }
 }

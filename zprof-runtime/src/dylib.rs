@@ -12,6 +12,13 @@ pub(crate) type LoadError = libloading::Error;
 /// A shared library, loaded for good.
 pub(crate) struct Library(ManuallyDrop<libloading::Library>);
 
+/// Returns when nothing else is being loaded or unloaded: the loader takes its lock to find the program itself.
+#[cfg(any(feature = "nvtx", feature = "roctx"))]
+pub(crate) fn wait() {
+    // What comes back is of no interest.
+    let _ = Library::this();
+}
+
 impl Library {
     /// Loads the library at `path`, or the one of that name on the system's search path if there is no slash in it.
     /// One that the process has loaded already is the same one.
@@ -21,6 +28,16 @@ impl Library {
         // SAFETY: what the initialisers of the library do cannot be known, only trusted as is said above; the
         // destructors never run, because the handle is never dropped.
         let library = unsafe { libloading::Library::new(path) }?;
+        Ok(Self(ManuallyDrop::new(library)))
+    }
+
+    /// The program itself, with all libraries whose symbols are everybody's.
+    #[cfg(any(feature = "nvtx", feature = "roctx"))]
+    pub(crate) fn this() -> Result<Self, LoadError> {
+        #[cfg(unix)]
+        let library = libloading::os::unix::Library::this().into();
+        #[cfg(windows)]
+        let library = libloading::os::windows::Library::this()?.into();
         Ok(Self(ManuallyDrop::new(library)))
     }
 

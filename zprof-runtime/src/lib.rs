@@ -4,17 +4,25 @@
 
 #[cfg(not(zprof_loom))]
 pub(crate) mod clock;
+pub(crate) mod decimal;
 pub mod error;
+#[cfg(not(zprof_loom))]
+pub(crate) mod os;
 pub mod site;
 #[allow(unsafe_code)] // values write themselves into slots of the stream
 pub mod value;
 
+#[cfg(not(zprof_loom))]
+pub(crate) mod annotate;
+#[cfg(zprof_loom)]
+#[path = "annotate/line.rs"]
+pub(crate) mod annotate;
 pub mod record;
 
 pub mod export;
 pub mod xspace;
 
-#[cfg(all(feature = "pjrt", not(zprof_loom)))]
+#[cfg(all(any(feature = "nvtx", feature = "roctx", feature = "pjrt"), not(zprof_loom)))]
 #[allow(unsafe_code)] // loads libraries
 pub(crate) mod dylib;
 #[cfg(all(feature = "pjrt", not(zprof_loom)))]
@@ -40,7 +48,13 @@ pub const ENABLED: bool = cfg!(feature = "enable");
 
 /// The features of this crate, and whether each is compiled in: for `zprof doctor`.
 #[doc(hidden)]
-pub const FEATURES: &[(&str, bool)] = &[("enable", cfg!(feature = "enable")), ("pjrt", cfg!(feature = "pjrt"))];
+pub const FEATURES: &[(&str, bool)] = &[
+    ("enable", cfg!(feature = "enable")),
+    ("pjrt", cfg!(feature = "pjrt")),
+    ("nvtx", cfg!(feature = "nvtx")),
+    ("roctx", cfg!(feature = "roctx")),
+    ("signpost", cfg!(feature = "signpost")),
+];
 
 #[cfg(not(zprof_loom))]
 #[doc(hidden)]
@@ -58,7 +72,7 @@ pub mod __test;
 pub mod __private {
     pub use crate::ENABLED;
     pub use crate::record::{Guard, Word, hears, inert, open_at, word};
-    pub use crate::site::{Callsite, Level, NO_FILTER, Site};
+    pub use crate::site::{Callsite, Level, Memo, NO_FILTER, Site};
     pub use crate::value::{Root, Value, Variant, Variants};
     pub use core;
 }

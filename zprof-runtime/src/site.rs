@@ -1,5 +1,7 @@
 //! Call sites: what the compiler knows of a scope, fixed in the binary as one static each.
 
+use std::sync::atomic::{AtomicPtr, Ordering};
+
 /// How much detail a scope is; a session records scopes up to its `host_tracer_level`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
@@ -17,9 +19,11 @@ pub enum Level {
 pub struct Site {
     /// Name of the scope, as written.
     pub name: &'static str,
-    /// Static part of the one-line label: `name`, `name#key=` before the first value, or the whole `name#k=v#` where
-    /// every value is a literal.
+    /// Static part of the one-line label: `name`, `name#key=` before the first value that is no literal, or the whole
+    /// `name#k=v#` where every value is one. A NUL follows, so that C can read it.
     pub label: &'static str,
+    /// How many of the values stand in the label.
+    pub given: usize,
     /// Metadata keys, in the order of the values.
     pub keys: &'static [&'static str],
     /// Detail level.
@@ -32,6 +36,46 @@ pub struct Site {
     pub file: &'static str,
     /// Line of the macro call.
     pub line: u32,
+    /// What a live tool was told of the site.
+    pub memo: Memo,
+}
+
+impl Site {
+    /// The label without the NUL behind it.
+    #[must_use]
+    pub fn label(&self) -> &'static str {
+        self.label.trim_end_matches('\0')
+    }
+}
+
+/// A place in each site where an annotation backend keeps what it prepared for it. It begins empty and is filled once.
+#[derive(Debug)]
+pub struct Memo(AtomicPtr<()>);
+
+#[allow(dead_code)] // it is for backends, which are a matter of features
+impl Memo {
+    /// An empty one.
+    #[must_use]
+    #[allow(clippy::new_without_default)] // for statics, which only constants can fill
+    pub const fn new() -> Self {
+        Self(AtomicPtr::new(std::ptr::null_mut()))
+    }
+
+    /// What was put there, or null.
+    #[inline]
+    pub(crate) fn get(&self) -> *mut () {
+        // Acquire pairs with the Release in `put`: what the pointer leads to is whole.
+        self.0.load(Ordering::Acquire)
+    }
+
+    /// Puts `value` there if the place is empty. Gives what stands there then: `value`, or what another thread put.
+    pub(crate) fn put(&self, value: *mut ()) -> *mut () {
+        // Release pairs with the Acquire in `get`, and Acquire here is that same load.
+        match self.0.compare_exchange(std::ptr::null_mut(), value, Ordering::AcqRel, Ordering::Acquire) {
+            Ok(_) => value,
+            Err(other) => other,
+        }
+    }
 }
 
 /// Filter bits of a site that names no filter.

@@ -10,6 +10,7 @@ use std::borrow::Cow;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use crate::annotate::Line;
 use crate::record::ring::Slot;
 use crate::site::{Callsite, Site};
 
@@ -72,6 +73,8 @@ pub trait Raw: Copy + sealed::Sealed {
     ///
     /// `at` must point at [`Raw::words`] slots that the caller alone may write.
     unsafe fn write(self, at: *const Slot) -> *const Slot;
+    /// Adds the value's text to a label; `false` if there is no value, so that the key must go too.
+    fn show(self, line: &mut Line) -> bool;
 }
 
 /// Writes one word.
@@ -99,7 +102,7 @@ impl<K> One<K> {
 }
 
 macro_rules! one_word {
-    ($($marker:ident $kind:expr;)*) => {$(
+    ($($marker:ident $kind:expr, |$line:ident, $word:ident| $show:expr;)*) => {$(
         #[doc(hidden)]
         #[derive(Clone, Copy, Debug)]
         pub struct $marker;
@@ -115,17 +118,24 @@ macro_rules! one_word {
                 // SAFETY: the caller gives the one slot that `words` asks for.
                 unsafe { put(at, self.0) }
             }
+            fn show(self, $line: &mut Line) -> bool {
+                let $word = self.0;
+                $show;
+                true
+            }
         }
     )*};
 }
 
 one_word! {
-    BoolWord Kind::Bool;
-    FlagWord Kind::Flag;
-    SignedWord Kind::Signed;
-    UnsignedWord Kind::Unsigned;
-    FloatWord Kind::Float;
-    CharWord Kind::Char;
+    BoolWord Kind::Bool, |line, word| line.push_uint(word);
+    FlagWord Kind::Flag, |line, word| if word == 0 { return false } else { line.push_uint(word) };
+    SignedWord Kind::Signed, |line, word| line.push_int(i64::from_ne_bytes(word.to_ne_bytes()));
+    UnsignedWord Kind::Unsigned, |line, word| line.push_uint(word);
+    FloatWord Kind::Float, |line, word| line.push_display(f64::from_bits(word));
+    // The number is one of 32 bits, so narrowing loses nothing.
+    SingleWord Kind::Float, |line, word| line.push_display(f64::from_bits(word) as f32);
+    CharWord Kind::Char, |line, word| line.push_char(word);
 }
 
 macro_rules! scalar {
@@ -155,7 +165,7 @@ scalar! {
     u32 => UnsignedWord, |v| u64::from(v);
     u64 => UnsignedWord, |v| v;
     usize => UnsignedWord, |v| v as u64;
-    f32 => FloatWord, |v| f64::from(v).to_bits();
+    f32 => SingleWord, |v| f64::from(v).to_bits();
     f64 => FloatWord, |v| v.to_bits();
     char => CharWord, |v| u64::from(u32::from(v));
 }
@@ -210,6 +220,11 @@ impl Raw for Text<'_> {
         }
         // SAFETY: as above; one to seven bytes are left, and they have the last slot.
         unsafe { put(at, tail_word(rest).to_le()) }
+    }
+
+    fn show(self, line: &mut Line) -> bool {
+        line.push_text(self.0);
+        true
     }
 }
 
@@ -311,6 +326,10 @@ impl<R: Raw> Raw for Option<R> {
             None => at,
         }
     }
+
+    fn show(self, line: &mut Line) -> bool {
+        self.is_some_and(|raw| raw.show(line))
+    }
 }
 
 /// The variants of a fieldless enum; `#[derive(zprof::Value)]` writes this.
@@ -356,6 +375,13 @@ impl<E: Variants> Raw for Variant<E> {
         // SAFETY: the caller gives the one slot that `words` asks for.
         unsafe { put(at, self.0) }
     }
+
+    fn show(self, line: &mut Line) -> bool {
+        // `of` took the index from this same enum, but what `index` gives is the user's.
+        let name = usize::try_from(self.0).ok().and_then(|index| E::NAMES.get(index)).copied();
+        line.push_text(name.unwrap_or_default());
+        true
+    }
 }
 
 /// The recorded form of a scope's metadata. Sealed, as [`Raw`] is.
@@ -370,6 +396,8 @@ pub trait RawArgs: Copy + sealed::Sealed {
     ///
     /// `at` must point at [`RawArgs::words`] slots that the caller alone may write.
     unsafe fn write(self, at: *const Slot) -> *const Slot;
+    /// Adds the text of the value at `place`; `false` if there is none.
+    fn show(self, place: usize, line: &mut Line) -> bool;
 }
 
 macro_rules! tuples {
@@ -398,6 +426,15 @@ macro_rules! tuples {
                     let at = unsafe { self.$index.write(at) };
                 )*
                 at
+            }
+            #[allow(unused_variables)] // the empty tuple shows nothing
+            fn show(self, place: usize, line: &mut Line) -> bool {
+                $(
+                    if place == $index {
+                        return self.$index.show(line);
+                    }
+                )*
+                false
             }
         }
     };

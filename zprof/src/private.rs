@@ -5,7 +5,8 @@ pub use core;
 
 pub use zprof_macros::{__scope, __span};
 pub use zprof_runtime::__private::{
-    Callsite, ENABLED, Guard, Level, NO_FILTER, Root, Site, Value, Variant, Variants, Word, hears, inert, open_at, word,
+    Callsite, ENABLED, Guard, Level, Memo, NO_FILTER, Root, Site, Value, Variant, Variants, Word, hears, inert,
+    open_at, word,
 };
 
 /// Its name is the advice that rustc prints where a value is expected: "this error originates in the macro …".

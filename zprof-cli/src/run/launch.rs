@@ -2,7 +2,8 @@
 //!
 //! The tool gets a process group of its own, so that Ctrl-C at the terminal, which goes to the whole foreground group,
 //! reaches this process and not the tool; the program is looked up among the tool's children and gets the signal, and
-//! the tool goes on to finish its report. The second signal ends them all. A tool or program that reads the terminal is
+//! the tool goes on to finish its report. The second signal ends them all, on Linux also what the tool has left in the
+//! background, as nsys does with its agent: this process adopts it. A tool or program that reads the terminal is
 //! stopped by the system for not being in the foreground: then it is brought there, and the terminal's Ctrl-C goes to it
 //! from then on.
 
@@ -52,6 +53,7 @@ pub(crate) struct Ended {
 /// Runs it to its end.
 pub(crate) fn execute(launch: &Launch) -> Result<Ended> {
     let mut signals = Signals::catch().context("failed to catch signals")?;
+    let root = adopt();
     let mut command = launch.command.to_command();
     command.process_group(0);
     let word = &launch.command.words()[0];
@@ -61,6 +63,7 @@ pub(crate) fn execute(launch: &Launch) -> Result<Ended> {
     let run = Arc::new(Run {
         name: launch.tool,
         tool,
+        root: root.unwrap_or(tool),
         program: processes::Program::new(launch.program),
         phase: AtomicU8::new(RUNS),
         last: AtomicI32::new(0),
@@ -92,6 +95,8 @@ const ENDED: u8 = 2;
 struct Run {
     name: &'static str,
     tool: Pid,
+    /// The process below which the program and all that the tool has started are found: this one, where it adopts.
+    root: Pid,
     program: processes::Program,
     /// The waiting thread writes `ENDED`, the other one `ABORTED`, and only over `RUNS`.
     phase: AtomicU8,
@@ -143,7 +148,7 @@ impl Run {
     /// own group, as if the program had the terminal.
     fn deliver(&self, event: Event) -> bool {
         let all = processes::all();
-        let tree = processes::tree(&all, self.tool.as_raw_pid());
+        let tree = processes::tree(&all, self.root.as_raw_pid());
         let Some(program) = self.program.among(&tree) else { return false };
         let below = processes::tree(&all, program.pid);
         let meant =
@@ -163,8 +168,9 @@ impl Run {
             tell(format_args!("aborting {} and the program", self.name));
         }
         let all = processes::all();
-        let mut pids: Vec<i32> =
-            processes::tree(&all, self.tool.as_raw_pid()).iter().map(|process| process.pid).collect();
+        let own = rustix::process::getpid().as_raw_pid();
+        let tree = processes::tree(&all, self.root.as_raw_pid());
+        let mut pids: Vec<i32> = tree.iter().map(|process| process.pid).filter(|pid| *pid != own).collect();
         // Children first: a tool whose program ends would write on, and then it is ended too.
         pids.reverse();
         send(&pids, Signal::KILL);
@@ -186,16 +192,31 @@ fn send(pids: &[i32], signal: Signal) {
         return;
     }
     let number = signal.as_raw().to_string();
-    let status = Command::new("sudo").args(["-n", "kill", &format!("-{number}"), "--"]).args(&refused).status();
-    if !status.is_ok_and(|status| status.success()) {
-        tell(format_args!("no permission to send signal {number} to process {}; sudo may", refused.join(" ")));
+    // It says by itself what it cannot do; the waiting thread waits for it, as for whatever ends.
+    let sudo = Command::new("sudo").args(["-n", "kill", &format!("-{number}"), "--"]).args(&refused).spawn();
+    if let Err(error) = sudo {
+        tell(format_args!("no permission to send signal {number} to process {}: {error}", refused.join(" ")));
     }
+}
+
+/// Makes this process the parent of what loses its own below it. The process, where the system can.
+#[cfg(target_os = "linux")]
+fn adopt() -> Option<Pid> {
+    let own = rustix::process::getpid();
+    rustix::process::set_child_subreaper(Some(own)).is_ok().then_some(own)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn adopt() -> Option<Pid> {
+    None
 }
 
 /// Waits for the tool's end, and brings it to the foreground when it is stopped for want of the terminal.
 fn wait(tool: Pid, terminal: &mut Terminal) -> io::Result<WaitStatus> {
     loop {
-        match rustix::process::waitpid(Some(tool), WaitOptions::UNTRACED) {
+        // Whatever ends is waited for, since this process may have adopted it.
+        match rustix::process::waitpid(None, WaitOptions::UNTRACED) {
+            Ok(Some((process, _))) if process != tool => {}
             Ok(Some((_, status))) if status.stopped() => {
                 if matches!(status.stopping_signal(), Some(libc::SIGTTIN | libc::SIGTTOU)) {
                     terminal.give_to(tool);

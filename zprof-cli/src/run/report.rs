@@ -46,7 +46,8 @@ fn files(folder: &Path, endings: &[&str], depth: usize) -> HashMap<PathBuf, (Sys
                 found.extend(files(&path, endings, depth - 1));
             }
         } else if endings.iter().any(|ending| path.to_string_lossy().ends_with(ending)) {
-            if let Ok(metadata) = fs::metadata(&path) {
+            // An empty one keeps a name free, no more.
+            if let Some(metadata) = fs::metadata(&path).ok().filter(|metadata| metadata.len() > 0) {
                 found.insert(path, (metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH), metadata.len()));
             }
         }
@@ -73,6 +74,7 @@ mod tests {
         write("host/new.rep", "1");
         write("host/deep/too.rep", "1");
         write("new.txt", "1");
+        write("empty.rep", "");
         assert_eq!(folder.changed(), [at("again.rep"), at("host/new.rep")]);
     }
 }

@@ -2,6 +2,8 @@
 
 use std::io::Write;
 
+use crate::decimal::{LONGEST, PAIRS, decimal};
+
 /// Marks the bytes that JSON wants escaped within a string.
 const ESCAPED: [bool; 256] = {
     let mut escaped = [false; 256];
@@ -13,17 +15,6 @@ const ESCAPED: [bool; 256] = {
     escaped[b'"' as usize] = true;
     escaped[b'\\' as usize] = true;
     escaped
-};
-
-/// The decimal digits of 0 to 99, two a number.
-const PAIRS: [[u8; 2]; 100] = {
-    let mut pairs = [[0; 2]; 100];
-    let mut number = 0;
-    while number < 100 {
-        pairs[number as usize] = [b'0' + number / 10, b'0' + number % 10];
-        number += 1;
-    }
-    pairs
 };
 
 /// Appends the inside of a JSON string: quotes, backslashes and control characters escaped, all else as it is. What is
@@ -78,23 +69,7 @@ pub(super) fn open_character(bytes: &[u8]) -> usize {
 /// Appends a decimal integer.
 #[inline]
 pub(super) fn put_uint(out: &mut Vec<u8>, value: u64) {
-    let mut digits = [0; 20];
-    let mut at = digits.len();
-    let mut rest = value;
-    while rest >= 100 {
-        at -= 2;
-        digits[at..at + 2].copy_from_slice(&PAIRS[(rest % 100) as usize]); // below 100
-        rest /= 100;
-    }
-    let pair = PAIRS[rest as usize]; // below 100
-    if rest >= 10 {
-        at -= 2;
-        digits[at..at + 2].copy_from_slice(&pair);
-    } else {
-        at -= 1;
-        digits[at] = pair[1];
-    }
-    out.extend_from_slice(&digits[at..]);
+    out.extend_from_slice(decimal(value, &mut [0; LONGEST]));
 }
 
 /// Appends a decimal integer.

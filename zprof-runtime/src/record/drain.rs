@@ -306,18 +306,20 @@ pub(crate) fn lanes(intervals: &[(u64, u64)]) -> Vec<usize> {
 mod tests {
     use super::*;
     use crate::record::ring::{BEGIN, CLOSE, EARLY, END, OTHER, head};
-    use crate::site::{Level, NO_FILTER};
+    use crate::site::{Level, Memo, NO_FILTER};
 
     fn site() -> &'static Site {
         static SITE: Site = Site {
             name: "s",
-            label: "s",
+            label: "s\0",
+            given: 0,
             keys: &[],
             level: Level::Critical,
             filter: NO_FILTER,
             module_path: "m",
             file: "f",
             line: 1,
+            memo: Memo::new(),
         };
         &SITE
     }

@@ -6,9 +6,9 @@ use std::marker::PhantomData;
 use super::registry::Word;
 use super::ring::{Mark, NOWHERE, NOWHERE_FROM};
 use super::thread::{SHARED, with_local};
-use crate::ENABLED;
 use crate::site::{Callsite, Level, NO_FILTER, Site};
 use crate::value::{RawArgs, ShapeOf, Value};
+use crate::{ENABLED, annotate};
 
 /// Why a guard must stay on its thread, in words that rustc prints.
 #[allow(non_camel_case_types, dead_code)] // never made, only named
@@ -19,6 +19,8 @@ trait a_scope_must_not_be_held_across_an_await_or_sent_to_another_thread {}
 pub struct Guard {
     mark: Mark,
     site: fn() -> &'static Site,
+    /// The range that tools see, 0 if none does.
+    range: u64,
     _stays: PhantomData<dyn a_scope_must_not_be_held_across_an_await_or_sent_to_another_thread>,
 }
 
@@ -42,10 +44,25 @@ pub fn hears<S: Callsite>(word: Word) -> bool {
     ENABLED && !word.is_off() && (word.is_usual() || is_heard(word, S::LEVEL, S::FILTER))
 }
 
+/// The same where it is not a usual session without tools that listens.
+#[cold]
+fn is_heard(word: Word, level: Level, filter: u64) -> bool {
+    let word = if word.is_unprobed() { probe() } else { word };
+    word.seen() != 0 || is_recorded(word, level, filter)
+}
+
 /// Whether the session takes scopes of this level and filter.
 #[cold]
-pub(crate) fn is_heard(word: Word, level: Level, filter: u64) -> bool {
+pub(crate) fn is_recorded(word: Word, level: Level, filter: u64) -> bool {
     word.level() >= level as u64 && (word.0 & Word::FILTERED == 0 || SHARED.passes(filter & NO_FILTER))
+}
+
+/// Looks for tools that nobody has found yet. Gives the state word as it is then.
+#[cold]
+pub(crate) fn probe() -> Word {
+    annotate::probe(SHARED.word().seen(), |seen| SHARED.add_seen(seen));
+    SHARED.set_probed();
+    SHARED.word()
 }
 
 /// Opens a scope that [`hears`] has said yes to: with the site as a value and each metadata value read already. So the
@@ -53,17 +70,38 @@ pub(crate) fn is_heard(word: Word, level: Level, filter: u64) -> bool {
 /// own place.
 #[inline(always)]
 pub fn open_at<S: Callsite, R: RawArgs>(_: S, word: Word, raws: R) -> Guard {
-    let shape = ShapeOf::<S, R>::SHAPE;
-    match with_local(|local| local.begin(word, shape, raws)) {
+    match with_local(|local| local.begin_fast(word, ShapeOf::<S, R>::SHAPE, raws)) {
         Some(mark) => Guard::new(mark, S::site),
-        None => Guard::silent(word, S::site),
+        None => open_slowly::<S, R>(word, raws),
     }
+}
+
+/// The same for what is not a usual session without tools, and for full chunks.
+#[cold]
+#[inline(never)]
+fn open_slowly<S: Callsite, R: RawArgs>(word: Word, raws: R) -> Guard {
+    // It was a scope's own probe that let this one in.
+    let word = if word.is_unprobed() { self::word() } else { word };
+    let seen = word.seen();
+    // Tools first, and last at the end: what they take is no part of the scope's time in the profile.
+    let range = if seen == 0 { 0 } else { annotate::push(seen, S::site(), raws) };
+    let bare = word.bare();
+    let mut guard = if bare.is_off() || (seen != 0 && !is_recorded(bare, S::LEVEL, S::FILTER)) {
+        inert::<S>(bare)
+    } else {
+        match with_local(|local| local.begin_slowly(bare, ShapeOf::<S, R>::SHAPE, raws)) {
+            Some(mark) => Guard::new(mark, S::site),
+            None => Guard::silent(bare, S::site),
+        }
+    };
+    guard.range = range;
+    guard
 }
 
 /// A guard for a site that nothing listens to now.
 #[inline(always)]
 pub fn inert<S: Callsite>(word: Word) -> Guard {
-    if word.is_off() {
+    if word.bare().is_off() {
         Guard::new(Mark { position: INERT, outer: NOWHERE, tick: 0 }, S::site)
     } else {
         Guard::silent(word, S::site)
@@ -73,7 +111,7 @@ pub fn inert<S: Callsite>(word: Word) -> Guard {
 impl Guard {
     #[inline(always)]
     fn new(mark: Mark, site: fn() -> &'static Site) -> Self {
-        Self { mark, site, _stays: PhantomData }
+        Self { mark, site, range: 0, _stays: PhantomData }
     }
 
     #[inline(always)]
@@ -81,9 +119,23 @@ impl Guard {
         Self::new(Mark { position: SILENT, outer: NOWHERE, tick: u64::from(word.epoch()) }, site)
     }
 
+    /// Ends a scope that is not the innermost one of a usual session without tools.
+    #[cold]
+    #[inline(never)]
+    fn end_slowly(&self, word: Word) {
+        let bare = word.bare();
+        let silent = self.mark.position == SILENT && self.mark.tick == u64::from(bare.epoch());
+        if !silent && !bare.is_off() {
+            with_local(|local| local.end_slowly(bare, self.mark, self.site));
+        }
+        if self.range != 0 {
+            annotate::pop(self.range);
+        }
+    }
+
     /// Adds metadata while the scope is open.
     fn record<V: Value + ?Sized>(&self, key: &'static str, value: &V) {
-        let word = word();
+        let word = word().bare();
         if ENABLED && !word.is_off() && self.mark.position < NOWHERE_FROM {
             with_local(|local| local.note(word, self.mark, key, value.raw()));
         }
@@ -97,10 +149,9 @@ impl Drop for Guard {
             return;
         }
         let word = word();
-        if word.is_off() || (self.mark.position == SILENT && self.mark.tick == u64::from(word.epoch())) {
-            return;
+        if !word.is_off() && !with_local(|local| local.end_fast(word, self.mark)) {
+            self.end_slowly(word);
         }
-        with_local(|local| local.end(word, self.mark, self.site));
     }
 }
 

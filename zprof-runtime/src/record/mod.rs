@@ -17,8 +17,6 @@ mod lock;
 #[cfg(all(test, zprof_loom))]
 #[allow(unsafe_code)] // plays the part of thread.rs
 mod model;
-#[cfg(not(zprof_loom))]
-mod os;
 mod pool;
 #[cfg(not(zprof_loom))]
 pub(crate) mod recording;
@@ -31,7 +29,9 @@ pub(crate) mod ring;
 mod thread;
 
 #[cfg(not(zprof_loom))]
-pub(crate) use guard::is_heard;
+pub(crate) use guard::is_recorded;
+#[cfg(not(zprof_loom))]
+pub(crate) use guard::probe;
 #[cfg(not(zprof_loom))]
 pub use guard::{Guard, Span, hears, inert, open_at, word};
 #[cfg(not(zprof_loom))]

@@ -7,19 +7,21 @@ use loom::thread;
 use super::primitive::{Arc, WEAKENED};
 use super::registry::{Log, Shared, Word};
 use super::ring::{BEGIN, CLOSE, ChunkBox, END, Mark, Writer};
-use crate::site::{Level, NO_FILTER, Site};
+use crate::site::{Level, Memo, NO_FILTER, Site};
 use crate::value::{Kind, Shape};
 
 fn site() -> &'static Site {
     static SITE: Site = Site {
         name: "s",
-        label: "s",
+        label: "s\0",
+        given: 0,
         keys: &[],
         level: Level::Critical,
         filter: NO_FILTER,
         module_path: "m",
         file: "f",
         line: 1,
+        memo: Memo::new(),
     };
     &SITE
 }

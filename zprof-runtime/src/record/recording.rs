@@ -46,6 +46,7 @@ impl Recording {
     pub(crate) fn start(settings: Settings) -> io::Result<Self> {
         super::fork::watch()?;
         let source = Source::detect();
+        super::probe();
         SHARED.pool.set_limit(settings.max_bytes);
         SHARED.pool.trim(settings.prefault_bytes.min(settings.max_bytes));
         SHARED.pool.prefault(settings.prefault_bytes.min(settings.max_bytes));

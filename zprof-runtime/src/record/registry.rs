@@ -4,14 +4,31 @@ use super::pool::{LARGE, Pool};
 use super::primitive::{Arc, AtomicU64, Mutex, Ordering};
 use super::ring::{ChunkBox, Room, Writer};
 
-/// The word that every scope reads. Bits 0 to 7: the session's host level, 0 for off. Bit 8: ticks come from the
-/// processor's counter. Bit 9: the session has a filter mask. Bits 32 to 63: the session's number.
+/// The word that every scope reads.
+///
+/// | bits | |
+/// |---|---|
+/// | 0 to 7 | the session's host level, 0 for off |
+/// | 8 | ticks come from the processor's counter |
+/// | 9 | the session has a filter mask |
+/// | 10 | nobody has asked yet whether a tool listens |
+/// | 16 to 23 | the annotation backends that have a tool; once set, such a bit stays |
+/// | 32 to 63 | the session's number |
+///
+/// The recorder itself never sees what concerns tools: it works with [bare](Word::bare) words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Word(pub(crate) u64);
 
 impl Word {
     pub(crate) const COUNTER: u64 = 1 << 8;
     pub(crate) const FILTERED: u64 = 1 << 9;
+    pub(crate) const UNPROBED: u64 = 1 << 10;
+    const SEEN_SHIFT: u32 = 16;
+    const SEEN: u64 = 0xff << Self::SEEN_SHIFT;
+    /// What no session changes.
+    const TOOLS: u64 = Self::UNPROBED | Self::SEEN;
+    /// What belongs to a session, its number apart.
+    const SESSION: u64 = 0xffff_ffff & !Self::TOOLS;
 
     /// Low half of the word of a usual session: all levels, no filter, ticks from the counter. Its scopes take the
     /// short way, where that one number is all they test.
@@ -28,6 +45,23 @@ impl Word {
     #[inline(always)]
     pub(crate) fn is_off(self) -> bool {
         self.0 & 0xffff_ffff == 0
+    }
+
+    /// The word without what concerns tools.
+    #[inline(always)]
+    pub(crate) fn bare(self) -> Self {
+        Self(self.0 & !Self::TOOLS)
+    }
+
+    /// Nobody has asked yet whether a tool listens.
+    pub(crate) fn is_unprobed(self) -> bool {
+        self.0 & Self::UNPROBED != 0
+    }
+
+    /// The annotation backends that have a tool.
+    #[allow(clippy::cast_possible_truncation)] // shifted to 8 bits, and masked
+    pub(crate) fn seen(self) -> u8 {
+        ((self.0 & Self::SEEN) >> Self::SEEN_SHIFT) as u8
     }
 
     /// Level of the running session.
@@ -215,6 +249,7 @@ impl Log {
     }
 
     /// Gives the log the id that its thread has after a fork.
+    #[cfg(unix)]
     pub(crate) fn set_tid(&self, tid: u64) {
         self.tid.store(tid, Ordering::Relaxed);
     }
@@ -254,7 +289,7 @@ impl Shared {
     #[cfg(not(zprof_loom))]
     pub(crate) const fn new() -> Self {
         Self {
-            state: AtomicU64::new(0),
+            state: AtomicU64::new(if crate::annotate::ANY { Word::UNPROBED } else { 0 }),
             filter: AtomicU64::new(u64::MAX),
             logs: Mutex::new(Vec::new()),
             pool: Pool::new(),
@@ -315,15 +350,36 @@ impl Shared {
         self.filter.store(filter, Ordering::Relaxed);
         let epoch = u64::from(self.word().epoch().wrapping_add(1).max(1));
         let flags = if filter == u64::MAX { flags } else { flags | Word::FILTERED };
-        let word = Word(epoch << 32 | flags);
-        self.state.store(word.0, Ordering::Release);
-        word
+        let session = epoch << 32 | flags;
+        self.change(|word| word & Word::TOOLS | session);
+        Word(session)
+    }
+
+    /// Changes the state word. Sessions change it one at a time, but a tool may be found at any moment.
+    fn change(&self, change: impl Fn(u64) -> u64) {
+        let mut old = self.state.load(Ordering::Relaxed);
+        // Release pairs with the Acquire in `is_current`.
+        while let Err(other) = self.state.compare_exchange_weak(old, change(old), Ordering::Release, Ordering::Relaxed)
+        {
+            old = other;
+        }
+    }
+
+    /// Adds annotation backends that have a tool.
+    #[cfg(not(zprof_loom))]
+    pub(crate) fn add_seen(&self, seen: u8) {
+        self.change(|word| word | u64::from(seen) << Word::SEEN_SHIFT);
+    }
+
+    /// Says that somebody has asked whether a tool listens.
+    #[cfg(not(zprof_loom))]
+    pub(crate) fn set_probed(&self) {
+        self.change(|word| word & !Word::UNPROBED);
     }
 
     /// Closes the session: from now on nothing is recorded.
     pub(crate) fn close_session(&self) {
-        let epoch = self.word().0 & !0xffff_ffff;
-        self.state.store(epoch, Ordering::Release);
+        self.change(|word| word & !Word::SESSION);
     }
 
     /// Takes what each thread has written in session `epoch`, in the order in which the threads came.

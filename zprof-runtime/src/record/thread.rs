@@ -66,7 +66,7 @@ pub(crate) fn keep_only_this_thread() {
         let log = local.log();
         SHARED.keep_only(log);
         if let Some(log) = log {
-            log.set_tid(super::os::thread_id());
+            log.set_tid(crate::os::thread_id());
         }
     });
 }
@@ -85,22 +85,20 @@ fn system_now() -> u64 {
 }
 
 impl Local {
-    /// Opens a scope: its begin's mark, or `None` where it is dropped and counted.
+    /// Opens a scope of a usual session: its begin's mark, or `None` where [`begin_slowly`](Self::begin_slowly) must.
     #[inline(always)]
-    pub(crate) fn begin<R: RawArgs>(&self, word: Word, shape: &'static Shape, raws: R) -> Option<Mark> {
-        if self.writer.usual() == word.0 {
-            if let Some(room) = self.writer.room(2 + raws.words()) {
-                // SAFETY: the room is this writer's, for these words, and nothing was written since.
-                return Some(unsafe { self.writer.begin(room, shape, raws, || Source::Counter.now()) });
-            }
+    pub(crate) fn begin_fast<R: RawArgs>(&self, word: Word, shape: &'static Shape, raws: R) -> Option<Mark> {
+        if self.writer.usual() != word.0 {
+            return None;
         }
-        self.begin_slowly(word, shape, raws)
+        let room = self.writer.room(2 + raws.words())?;
+        // SAFETY: the room is this writer's, for these words, and nothing was written since.
+        Some(unsafe { self.writer.begin(room, shape, raws, || Source::Counter.now()) })
     }
 
-    /// The same for sessions that are not the usual one, new sessions, and full chunks.
-    #[cold]
-    #[inline(never)]
-    fn begin_slowly<R: RawArgs>(&self, word: Word, shape: &'static Shape, raws: R) -> Option<Mark> {
+    /// The same for sessions that are not the usual one, new sessions, and full chunks. `None` where the scope is dropped
+    /// and counted.
+    pub(crate) fn begin_slowly<R: RawArgs>(&self, word: Word, shape: &'static Shape, raws: R) -> Option<Mark> {
         let words = 2 + raws.words();
         let mut room = None;
         if self.writer.epoch() == word.epoch() {
@@ -113,19 +111,18 @@ impl Local {
         room.map(|room| unsafe { self.writer.begin(room, shape, raws, || word.now()) })
     }
 
-    /// Ends a scope.
+    /// Ends the innermost scope of a usual session; `false` where [`end_slowly`](Self::end_slowly) must.
     #[inline(always)]
-    pub(crate) fn end(&self, word: Word, mark: Mark, site: fn() -> &'static Site) {
-        if self.writer.top() == mark.position && self.writer.usual() == word.0 {
+    pub(crate) fn end_fast(&self, word: Word, mark: Mark) -> bool {
+        let fast = self.writer.top() == mark.position && self.writer.usual() == word.0;
+        if fast {
             self.writer.end_top(mark, Source::Counter.now());
-        } else {
-            self.end_slowly(word, mark, site);
         }
+        fast
     }
 
-    #[cold]
-    #[inline(never)]
-    fn end_slowly(&self, word: Word, mark: Mark, site: fn() -> &'static Site) {
+    /// Ends a scope.
+    pub(crate) fn end_slowly(&self, word: Word, mark: Mark, site: fn() -> &'static Site) {
         if self.writer.top() == mark.position && self.writer.epoch() == word.epoch() {
             self.writer.end_top(mark, word.now());
         } else {
@@ -194,7 +191,7 @@ impl Local {
             self.stage.set(Stage::Gone);
             return;
         }
-        let log = Arc::new(Log::new(super::os::thread_id(), super::os::thread_name()));
+        let log = Arc::new(Log::new(crate::os::thread_id(), crate::os::thread_name()));
         self.stage.set(Stage::Live(Arc::into_raw(Arc::clone(&log))));
         SHARED.register(log);
     }
@@ -208,7 +205,7 @@ impl Local {
             let log = unsafe { Arc::from_raw(log) };
             // With no session there is nothing that this could end, and no telling which clock the last one had.
             let word = SHARED.word();
-            log.end(if word.is_off() { u64::MAX } else { word.now() });
+            log.end(if word.bare().is_off() { u64::MAX } else { word.now() });
         }
     }
 
@@ -221,7 +218,7 @@ impl Local {
                 // SAFETY: marks of this session come from `begin` of this writer, and a guard ends once.
                 unsafe { self.writer.end_by_position(mark, tick) };
             }
-        } else if super::is_heard(word, site().level, site().filter) {
+        } else if super::is_recorded(word, site().level, site().filter) {
             let room = self.make_room(word, super::ring::END_WORDS);
             match room {
                 // SAFETY: the room was just made for these words.

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use super::Platform;
 use crate::pjrt::CallNode;
 use crate::record::{hears, open_at, word};
-use crate::site::{Callsite, Level, NO_FILTER, Site};
+use crate::site::{Callsite, Level, Memo, NO_FILTER, Site};
 use crate::value::Value as _;
 
 /// `PjrtLibraryCall`, the type of the context that caller and plugin share.
@@ -62,7 +62,8 @@ impl Linkage {
     }
 
     fn new<S: Callsite>(platform: &Platform, site: S) -> Self {
-        let word = word();
+        // Tools are no concern of this scope: it ties a session's events.
+        let word = word().bare();
         let Some(plugin) = platform.plugin().filter(|_| hears::<S>(word)) else { return Self { node: None } };
         let node = plugin.call_node(NEXT_ID.fetch_add(1, Ordering::Relaxed));
         if let Some(node) = &node {
@@ -102,13 +103,15 @@ macro_rules! sites {
             fn site() -> &'static Site {
                 static SITE: Site = Site {
                     name: $name,
-                    label: concat!($name, "#_pt="),
+                    label: concat!($name, "#_pt=\0"),
+                    given: 0,
                     keys: &["_pt", "_p"],
                     level: $site::LEVEL,
                     filter: $site::FILTER,
                     module_path: module_path!(),
                     file: file!(),
                     line: line!(),
+                    memo: Memo::new(),
                 };
                 &SITE
             }
