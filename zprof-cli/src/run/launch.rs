@@ -12,8 +12,8 @@ use std::fs::File;
 use std::io;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -67,6 +67,7 @@ pub(crate) fn execute(launch: &Launch) -> Result<Ended> {
         program: processes::Program::new(launch.program),
         phase: AtomicU8::new(RUNS),
         last: AtomicI32::new(0),
+        ending: Mutex::new(()),
     });
     let forwarding = Arc::clone(&run);
     // It lives as long as this process: it sleeps until a signal comes.
@@ -78,6 +79,7 @@ pub(crate) fn execute(launch: &Launch) -> Result<Ended> {
     let mut terminal = Terminal::default();
     let status = wait(tool, &mut terminal).with_context(|| format!("failed to wait for `{}`", launch.tool))?;
     terminal.take_back();
+    drop(run.ending.lock().unwrap_or_else(PoisonError::into_inner));
     // AcqRel: what the other thread wrote to `last` before it aborted is read below.
     let aborted = run.phase.swap(ENDED, Ordering::AcqRel) == ABORTED;
     let signal = if aborted { Some(run.last.load(Ordering::Relaxed)) } else { status.terminating_signal() };
@@ -100,6 +102,8 @@ struct Run {
     program: processes::Program,
     /// The waiting thread writes `ENDED`, the other one `ABORTED`, and only over `RUNS`.
     phase: AtomicU8,
+    /// Held while processes are ended, so that this one does not end before all have been sent their signal.
+    ending: Mutex<()>,
     /// The last signal. Written by the signals' thread before it writes `phase`.
     last: AtomicI32,
 }
@@ -162,6 +166,7 @@ impl Run {
 
     /// Ends the tool, the program and all that they have started.
     fn abort(&self, signal: i32) {
+        let _ending = self.ending.lock().unwrap_or_else(PoisonError::into_inner);
         self.last.store(signal, Ordering::Relaxed);
         // Release: pairs with the swap at the end.
         if self.phase.compare_exchange(RUNS, ABORTED, Ordering::Release, Ordering::Relaxed).is_ok() {
@@ -215,7 +220,7 @@ fn adopt() -> Option<Pid> {
 fn wait(tool: Pid, terminal: &mut Terminal) -> io::Result<WaitStatus> {
     loop {
         // Whatever ends is waited for, since this process may have adopted it.
-        match rustix::process::waitpid(None, WaitOptions::UNTRACED) {
+        match rustix::process::wait(WaitOptions::UNTRACED) {
             Ok(Some((process, _))) if process != tool => {}
             Ok(Some((_, status))) if status.stopped() => {
                 if matches!(status.stopping_signal(), Some(libc::SIGTTIN | libc::SIGTTOU)) {
