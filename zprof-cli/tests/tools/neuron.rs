@@ -131,17 +131,17 @@ fn ingest_gathers_system_profiles_and_captures_what_is_missing() {
     fs::create_dir_all(runs.join("notes")).expect("the folder is ours");
     bench.tool(
         "bin/neuron-explorer",
-        "case $1 in capture) : >\"$5\" ;; esac\ncase \"$*\" in *:system*) ls \"$8\" >gathered ;; esac\n",
+        "case $1 in capture) : >\"$5\" ;; esac\ncase \"$*\" in *:system*) ls \"$9\" >gathered ;; esac\n",
     );
     let output = bench.run(&["neuron", "ingest", "--data-path", "data", "runs"]);
     assert_eq!(output.status.code(), Some(0), "{}", err(&output));
     let mut calls = bench.calls("neuron-explorer");
-    let gathered = std::mem::take(&mut calls[0][7]);
+    let gathered = std::mem::take(&mut calls[0][8]);
     assert!(!Path::new(&gathered).exists(), "the folder is gone");
     let at = "runs/r1/execution/host/1";
     let view = |rest: &str| words(&format!("view --ingest-only --force --data-path data --display-name {rest}"));
     let mut system = view("r1:system -d x");
-    system[7].clear();
+    system[8].clear();
     assert_eq!(
         calls,
         [

@@ -12,12 +12,12 @@ import os, signal, sys
 def handler(number, _):
     with open(os.environ["SEEN"], "a") as seen:
         seen.write(f"program {signal.Signals(number).name}\n")
-    print("got", flush=True)
+    os.write(1, b"got\n")
     if sys.argv[1] == "ends":
         sys.exit(7)
 for name in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
     signal.signal(name, handler)
-print("ready", flush=True)
+os.write(1, b"ready\n")
 while True:
     signal.pause()
 "#;
@@ -35,7 +35,7 @@ for name in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
     signal.signal(name, handler)
 program = next(i for i, word in enumerate(sys.argv) if i and word.endswith("prog"))
 if os.environ.get("AGENT"):
-    subprocess.Popen(["/bin/sh", "-c", "sleep 1000 & echo $! >" + os.environ["AGENT"]]).wait()
+    subprocess.Popen(["/bin/sh", "-c", "sleep 1000 >/dev/null 2>&1 & echo $! >" + os.environ["AGENT"]]).wait()
 code = subprocess.Popen(sys.argv[program:], start_new_session=os.environ.get("SESSION") == "1").wait()
 with open("report1.nsys-rep", "w") as report:
     report.write("whole")
