@@ -14,8 +14,18 @@ use zprof::Linkage;
 /// Panics if it is not where cargo puts the libraries that tests depend on.
 #[must_use]
 pub fn library() -> PathBuf {
+    built("zprof_fake_plugin")
+}
+
+/// A library that is built with the tests, by the name of its crate.
+///
+/// # Panics
+///
+/// Panics if it is not where cargo puts the libraries that tests depend on.
+#[must_use]
+pub fn built(name: &str) -> PathBuf {
     let program = env::current_exe().expect("a running program has a path");
-    let name = format!("{}zprof_fake_plugin{}", env::consts::DLL_PREFIX, env::consts::DLL_SUFFIX);
+    let name = format!("{}{name}{}", env::consts::DLL_PREFIX, env::consts::DLL_SUFFIX);
     let folders = program.ancestors().skip(1).take(2);
     let found =
         folders.flat_map(|folder| [folder.join(&name), folder.join("deps").join(&name)]).find(|path| path.exists());

@@ -1,5 +1,6 @@
 //! Helpers of the test suite.
 
+pub mod annotations;
 pub mod canonical;
 #[allow(unsafe_code)] // calls functions of the fake
 pub mod fake;

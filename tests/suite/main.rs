@@ -1,6 +1,8 @@
 //! Behaviour of zprof through its face, one module a subject.
 
 mod actor;
+mod annotation_tools;
+mod annotations;
 mod budget;
 mod callgrind;
 mod global_clock;
@@ -14,6 +16,7 @@ mod global_session;
 mod global_threads;
 mod global_values;
 mod json;
+mod perfetto;
 mod pjrt;
 mod pjrt_example;
 mod post_process;

@@ -33,9 +33,14 @@ const UNSAFE: &[&str] = &[
 
 /// Files of the runtime that may look at target, feature or loom; everything else asks them.
 const CONDITIONAL: &[&str] = &[
+    "zprof-runtime/src/annotate/mod.rs",
+    "zprof-runtime/src/annotate/nvtx.rs",
+    "zprof-runtime/src/annotate/signpost/mod.rs",
     "zprof-runtime/src/clock.rs",
+    "zprof-runtime/src/dylib.rs",
     "zprof-runtime/src/lib.rs",
     "zprof-runtime/src/record/fork.rs",
+    "zprof-runtime/src/os.rs",
     "zprof-runtime/src/record/helper.rs",
     "zprof-runtime/src/record/mod.rs",
     "zprof-runtime/src/record/pool.rs",
@@ -61,6 +66,11 @@ const LAYERS: &[(&str, &[&str], &str)] = &[
         "zprof-runtime/src/record/",
         &["crate::session", "crate::xspace", "crate::export"],
         "the recorder does not know who drains it",
+    ),
+    (
+        "zprof-runtime/src/annotate/",
+        &["crate::record", "crate::session", "crate::export", "crate::xspace"],
+        "an annotation needs no recorder",
     ),
     (
         "zprof-runtime/src/pjrt/",

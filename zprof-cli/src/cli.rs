@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use crate::{convert, doctor, neuron, nsys, rocprofv3, xctrace};
+use crate::{completions, convert, doctor, man, neuron, nsys, rocprofv3, view, xctrace};
 
 /// Convert, summarise, compare and open profiles; run programs under the vendors' profilers.
 #[derive(Debug, Parser)]
@@ -24,6 +24,9 @@ enum Command {
     Xctrace(xctrace::Args),
     #[command(name = "__probe-plugin", hide = true)]
     ProbePlugin(doctor::probe::Args),
+    View(view::Args),
+    Completions(completions::Args),
+    Man(man::Args),
 }
 
 impl Cli {
@@ -36,6 +39,9 @@ impl Cli {
             Command::Rocprofv3(args) => rocprofv3::run(&args),
             Command::Xctrace(args) => xctrace::run(&args),
             Command::ProbePlugin(args) => doctor::probe::run(&args),
+            Command::View(args) => view::run(&args),
+            Command::Completions(args) => completions::run(&args),
+            Command::Man(args) => man::run(&args),
         }
     }
 }

@@ -1,13 +1,16 @@
-//! Profiles named on the command line: a file, a run's folder, or `-` for standard input.
+//! Profiles named on the command line: a file, a run's folder, a log directory, or `-` for standard input.
 
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use anyhow::{Context, Result, bail};
 
 /// End of the name of an XSpace file; what stands before it is the host.
-const SUFFIX: &str = ".xplane.pb";
+pub(crate) const SUFFIX: &str = ".xplane.pb";
+/// Where the runs of a log directory are.
+const RUNS: &str = "plugins/profile";
 
 /// One XSpace of a run.
 #[derive(Debug)]
@@ -16,48 +19,171 @@ pub(crate) struct Space {
     pub(crate) file: File,
     /// Where they come from, for messages: a quoted path, or `standard input`.
     pub(crate) name: String,
+    /// The host, which is the file's name without its ending; empty for what is no file.
+    pub(crate) host: String,
+    /// The file; `None` for standard input and other pipes.
+    pub(crate) path: Option<PathBuf>,
 }
 
-/// The spaces that `input` stands for, one for each host, in the order of their names.
+/// The spaces that `input` stands for, at least one, in the order of their hosts' names.
+///
+/// What cannot be an XSpace, because it is empty or plainly of another format, is refused here.
 pub(crate) fn open(input: &Path) -> Result<Vec<Space>> {
     if input == Path::new("-") {
-        return Ok(vec![spool()?]);
+        return Ok(vec![spool(&mut io::stdin().lock(), "standard input".to_owned())?]);
     }
     let metadata = fs::metadata(input).with_context(|| format!("failed to open `{}`", input.display()))?;
     if !metadata.is_dir() {
         return Ok(vec![space(input)?]);
     }
-    let paths = spaces_in(input)?;
+    let mut paths = spaces_in(input)?;
     if paths.is_empty() {
-        bail!(
-            "no `*{SUFFIX}` in `{}`; a run's folder is called `<log directory>/plugins/profile/<run>`",
-            input.display()
-        );
+        let Some(run) = newest_run(input)? else {
+            bail!(
+                "no profile in `{}`: a run's folder holds `<host>{SUFFIX}`, and a log directory `{RUNS}/<run>`",
+                input.display()
+            );
+        };
+        paths = spaces_in(&run)?;
     }
     paths.iter().map(|path| space(path)).collect()
 }
 
+/// The XSpace files in a folder, sorted; none if there is no such folder.
 fn spaces_in(folder: &Path) -> Result<Vec<PathBuf>> {
+    let mut paths = list(folder)?;
+    paths.retain(|path| path.to_string_lossy().ends_with(SUFFIX) && path.is_file());
+    Ok(paths)
+}
+
+fn list(folder: &Path) -> Result<Vec<PathBuf>> {
     let what = || format!("failed to list `{}`", folder.display());
-    let mut paths = Vec::new();
-    for entry in fs::read_dir(folder).with_context(what)? {
-        let path = entry.with_context(what)?.path();
-        if path.to_string_lossy().ends_with(SUFFIX) {
-            paths.push(path);
+    let entries = match fs::read_dir(folder) {
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+            return Ok(vec![]);
         }
-    }
+        entries => entries.with_context(what)?,
+    };
+    let mut paths =
+        entries.map(|entry| entry.map(|entry| entry.path())).collect::<io::Result<Vec<_>>>().with_context(what)?;
     paths.sort();
     Ok(paths)
 }
 
-fn space(path: &Path) -> Result<Space> {
-    let file = File::open(path).with_context(|| format!("failed to open `{}`", path.display()))?;
-    Ok(Space { file, name: format!("`{}`", path.display()) })
+/// The run of a log directory whose profile was written last; says which it is if there are several.
+fn newest_run(folder: &Path) -> Result<Option<PathBuf>> {
+    let mut runs: Vec<(SystemTime, PathBuf)> = Vec::new();
+    for run in list(&folder.join(RUNS))? {
+        let written = spaces_in(&run)?.iter().filter_map(|path| fs::metadata(path).ok()?.modified().ok()).max();
+        runs.extend(written.map(|time| (time, run)));
+    }
+    runs.sort();
+    let count = runs.len();
+    let newest = runs.pop().map(|(_, run)| run);
+    if let (Some(run), 2..) = (&newest, count) {
+        // Nobody is left to tell if standard error is gone.
+        let _ = writeln!(
+            io::stderr(),
+            "zprof: `{}` has {count} runs; taking the newest, `{}`",
+            folder.display(),
+            run.display()
+        );
+    }
+    Ok(newest)
 }
 
-/// Standard input, copied to where it can be read at any position.
-fn spool() -> Result<Space> {
-    let mut file = tempfile::tempfile().context("failed to create a temporary file for standard input")?;
-    io::copy(&mut io::stdin().lock(), &mut file).context("failed to copy standard input to a temporary file")?;
-    Ok(Space { file, name: "standard input".to_owned() })
+fn space(path: &Path) -> Result<Space> {
+    let name = format!("`{}`", path.display());
+    let mut file = File::open(path).with_context(|| format!("failed to open {name}"))?;
+    if !file.metadata().with_context(|| format!("failed to open {name}"))?.is_file() {
+        // A pipe: what cannot be read twice.
+        return spool(&mut file, name);
+    }
+    refuse_others(&mut file, &name)?;
+    let host = path.file_name().unwrap_or_default().to_string_lossy();
+    let host = host.strip_suffix(SUFFIX).unwrap_or(&host).to_owned();
+    Ok(Space { file, name, host, path: Some(path.to_owned()) })
+}
+
+/// A stream, copied to where it can be read at any position.
+fn spool(from: &mut dyn Read, name: String) -> Result<Space> {
+    let mut file = tempfile::tempfile().with_context(|| format!("failed to create a temporary file for {name}"))?;
+    io::copy(from, &mut file).with_context(|| format!("failed to copy {name} to a temporary file"))?;
+    refuse_others(&mut file, &name)?;
+    Ok(Space { file, name, host: String::new(), path: None })
+}
+
+/// Refuses what cannot be an XSpace by its first bytes, in words that say what it is.
+fn refuse_others(file: &mut File, name: &str) -> Result<()> {
+    let mut head = Vec::new();
+    let read = file.seek(SeekFrom::Start(0)).and_then(|_| (&*file).take(8).read_to_end(&mut head));
+    let read = read.and_then(|_| file.rewind());
+    read.with_context(|| format!("failed to read {name}"))?;
+    let what = match head.as_slice() {
+        [] => bail!("{name} is empty; an XSpace holds at least one plane"),
+        // Each of these would be a field that no XSpace has.
+        [b'{' | b'[', ..] => "JSON; a trace cannot be turned back into a profile, so name its",
+        [0x1f, 0x8b, ..] => "compressed with gzip; unpack it first, or name the",
+        _ => return Ok(()),
+    };
+    bail!("{name} is not an XSpace: it is {what} `{SUFFIX}`")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    const SPACE: &[u8] = &[0x22, 1, b'h'];
+
+    fn hosts(input: &Path) -> Vec<String> {
+        open(input).expect("has profiles").into_iter().map(|space| space.host).collect()
+    }
+
+    fn refusal(input: &Path) -> String {
+        format!("{:#}", open(input).expect_err("is refused"))
+    }
+
+    #[test]
+    fn a_file_a_run_and_a_log_directory_name_profiles() {
+        let folder = tempfile::tempdir().expect("a folder");
+        for (run, age) in [("b", 5), ("a", 0), ("c", 9)] {
+            let run = folder.path().join(RUNS).join(run);
+            fs::create_dir_all(run.join("folder.xplane.pb")).expect("is created");
+            for host in ["y", "x"] {
+                let path = run.join(format!("{host}-{age}{SUFFIX}"));
+                fs::write(&path, SPACE).expect("is written");
+                let file = File::options().write(true).open(&path).expect("is there");
+                file.set_modified(SystemTime::now() - Duration::from_secs(age * 60)).expect("is changed");
+            }
+            fs::write(run.join("x.trace.json"), "{}").expect("is written");
+        }
+        fs::create_dir(folder.path().join(RUNS).join("d")).expect("is created");
+        let run = folder.path().join(RUNS).join("b");
+        assert_eq!(hosts(&run.join("y-5.xplane.pb")), ["y-5"]);
+        assert_eq!(hosts(&run), ["x-5", "y-5"]);
+        // The newest, which is neither the first nor the last by name.
+        assert_eq!(hosts(folder.path()), ["x-0", "y-0"]);
+    }
+
+    #[test]
+    fn what_is_no_profile_is_named_with_its_reason() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let shown = folder.path().display();
+        let message = refusal(folder.path());
+        assert!(message.starts_with(&format!("no profile in `{shown}`: ")), "{message}");
+        for (name, content, reason) in [
+            ("empty", &b""[..], "is empty; an XSpace holds at least one plane"),
+            ("json", b"{\"a\":1}", "is not an XSpace: it is JSON; "),
+            ("gzip", &[0x1f, 0x8b, 8], "is not an XSpace: it is compressed with gzip; "),
+        ] {
+            let path = folder.path().join(name);
+            fs::write(&path, content).expect("is written");
+            let message = refusal(&path);
+            assert!(message.starts_with(&format!("`{}` {reason}", path.display())), "{message}");
+        }
+        let missing = folder.path().join("missing");
+        assert!(refusal(&missing).starts_with(&format!("failed to open `{}`: ", missing.display())));
+    }
 }

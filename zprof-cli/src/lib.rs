@@ -1,14 +1,24 @@
 //! The `zprof` command, as a library so that two programs may be it: `zprof` and `cargo zprof`. Not an API.
 
 mod cli;
+mod completions;
 mod convert;
 mod doctor;
+mod format;
 mod input;
+mod man;
 mod neuron;
 mod nsys;
+mod output;
+mod progress;
 mod rocprofv3;
 mod run;
+mod serve;
+mod time;
+mod view;
 mod xctrace;
+#[cfg(unix)]
+mod xprof;
 
 use std::ffi::OsString;
 use std::io::{self, Write};

@@ -11,6 +11,8 @@ pub(crate) mod os;
 pub mod site;
 #[allow(unsafe_code)] // values write themselves into slots of the stream
 pub mod value;
+#[cfg(not(zprof_loom))]
+pub(crate) mod warn;
 
 #[cfg(not(zprof_loom))]
 pub(crate) mod annotate;

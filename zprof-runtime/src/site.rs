@@ -14,6 +14,10 @@ pub enum Level {
     Verbose = 3,
 }
 
+/// Longest label that tools are given, in bytes, the NUL at its end included. Nsight Systems loses ranges with labels of
+/// more than 65,000 bytes, and with them the order of the others.
+pub(crate) const LABEL_SIZE: usize = 4096;
+
 /// One call site of a scope, span or traced function.
 #[derive(Debug)]
 pub struct Site {
@@ -41,6 +45,13 @@ pub struct Site {
 }
 
 impl Site {
+    /// Whether the label can be shown as it is: it needs no values of a scope's own, and is not too long.
+    #[inline]
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
+        self.given == self.keys.len() && self.label.len() <= LABEL_SIZE
+    }
+
     /// The label without the NUL behind it.
     #[must_use]
     pub fn label(&self) -> &'static str {

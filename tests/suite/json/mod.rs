@@ -1,12 +1,14 @@
 //! The JSON export: equal to TSL's on real and on generated spaces, and safe on bytes that nobody would write.
 
+mod choice;
 mod hostile;
 // Only Linux holds a process to a limit of address space.
 #[cfg(target_os = "linux")]
 mod memory;
-mod parity;
+pub(crate) mod parity;
 mod rows;
-mod wire;
+mod tsl;
+pub(crate) mod wire;
 
 use std::path::PathBuf;
 
@@ -15,7 +17,7 @@ use zprof_runtime::Result;
 use zprof_runtime::export::{JsonOptions, JsonSummary, write_json};
 
 /// Converts bytes without a limit of events.
-fn convert(xspace: &[u8]) -> Result<(String, JsonSummary)> {
+pub(crate) fn convert(xspace: &[u8]) -> Result<(String, JsonSummary)> {
     convert_with(xspace, &JsonOptions::default())
 }
 
@@ -37,7 +39,7 @@ fn fixture(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("fixtures").join(name)
 }
 
-fn fixture_bytes(name: &str) -> Vec<u8> {
+pub(crate) fn fixture_bytes(name: &str) -> Vec<u8> {
     let path = fixture(name);
     std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }

@@ -18,8 +18,11 @@ use super::{convert, convert_with, elements, fixture_bytes};
 /// Picoseconds from which on a double cannot hold each number, in microseconds.
 const EXACT_MICROS: f64 = 9_007_199_254.740_992;
 
+/// Stands in generated texts where others may want a NUL.
+pub(super) const MARK: &str = "\u{e000}\u{e001}";
+
 /// The text of a fixture's JSON by TSL.
-fn tsl_json(name: &str) -> String {
+pub(super) fn tsl_json(name: &str) -> String {
     let bytes = fixture_bytes(name);
     let mut text = String::new();
     if name.ends_with(".gz") {
@@ -78,7 +81,7 @@ fn every_spelling_of_a_fixture_gives_the_same_document() {
 }
 
 /// The JSON that the real TSL makes of a space.
-fn tsl_convert(xspace: &[u8], max_events: Option<u64>) -> String {
+pub(super) fn tsl_convert(xspace: &[u8], max_events: Option<u64>) -> String {
     let folder = tempfile::tempdir().expect("a folder");
     let (input, output) = (folder.path().join("in.pb"), folder.path().join("out.json"));
     fs::write(&input, xspace).expect("is written");
@@ -130,6 +133,7 @@ fn text() -> impl Strategy<Value = String> {
         1 => Just(String::new()),
         2 => prop::sample::select(vec![
             "q\"uote\\back", "nl\n\t\r\u{8}\u{c}", "\u{1}\u{1f}\u{7f}", "é日本😀", "<&>\u{2028}/", "007", "#k=v#", "a:b",
+            "a\u{e000}\u{e001}b", "a\u{e000}\u{e001}", MARK,
         ])
         .prop_map(str::to_owned),
     ]
@@ -231,7 +235,7 @@ fn plane() -> impl Strategy<Value = Vec<u8>> {
     )
 }
 
-fn space() -> impl Strategy<Value = Vec<u8>> {
+pub(crate) fn space() -> impl Strategy<Value = Vec<u8>> {
     (vec(plane(), 0..8), vec(text(), 1..3), any::<u64>()).prop_map(|(planes, hostnames, seed)| {
         let hostnames: Vec<_> = hostnames.iter().map(|name| bytes(4, name)).collect();
         let plain = [planes.concat(), hostnames.concat()].concat();

@@ -2,19 +2,19 @@
 
 /// One field: number, and value with its wire type.
 #[derive(Clone, Debug)]
-pub(super) struct Field {
-    pub(super) number: u64,
-    pub(super) value: Wire,
+pub(crate) struct Field {
+    pub(crate) number: u64,
+    pub(crate) value: Wire,
 }
 
 #[derive(Clone, Debug)]
-pub(super) enum Wire {
+pub(crate) enum Wire {
     Varint(u64),
     Fixed64([u8; 8]),
     Bytes(Vec<u8>),
 }
 
-pub(super) fn varint(mut value: u64) -> Vec<u8> {
+pub(crate) fn varint(mut value: u64) -> Vec<u8> {
     let mut out = Vec::new();
     while value > 0x7f {
         out.push(value.to_le_bytes()[0] | 0x80);
@@ -24,43 +24,43 @@ pub(super) fn varint(mut value: u64) -> Vec<u8> {
     out
 }
 
-pub(super) fn key(number: u64, wire_type: u64) -> Vec<u8> {
+pub(crate) fn key(number: u64, wire_type: u64) -> Vec<u8> {
     varint(number << 3 | wire_type)
 }
 
 /// A varint field.
-pub(super) fn int(number: u64, value: i64) -> Vec<u8> {
+pub(crate) fn int(number: u64, value: i64) -> Vec<u8> {
     [key(number, 0), varint(value.cast_unsigned())].concat()
 }
 
 /// A field of 64 bits.
-pub(super) fn double(number: u64, value: f64) -> Vec<u8> {
+pub(crate) fn double(number: u64, value: f64) -> Vec<u8> {
     [key(number, 1), value.to_le_bytes().to_vec()].concat()
 }
 
 /// A field of bytes.
-pub(super) fn bytes(number: u64, content: impl AsRef<[u8]>) -> Vec<u8> {
+pub(crate) fn bytes(number: u64, content: impl AsRef<[u8]>) -> Vec<u8> {
     let content = content.as_ref();
     [key(number, 2), varint(content.len() as u64), content.to_vec()].concat()
 }
 
 /// A field that holds a message of these fields.
-pub(super) fn message(number: u64, fields: &[Vec<u8>]) -> Vec<u8> {
+pub(crate) fn message(number: u64, fields: &[Vec<u8>]) -> Vec<u8> {
     bytes(number, fields.concat())
 }
 
 /// An entry of a plane's event metadata (`fields` of XEventMetadata beside its id).
-pub(super) fn event_metadata(id: i64, fields: &[Vec<u8>]) -> Vec<u8> {
+pub(crate) fn event_metadata(id: i64, fields: &[Vec<u8>]) -> Vec<u8> {
     message(4, &[int(1, id), message(2, &[int(1, id), fields.concat()])])
 }
 
 /// An entry of a plane's stat metadata.
-pub(super) fn stat_metadata(id: i64, name: impl AsRef<[u8]>) -> Vec<u8> {
+pub(crate) fn stat_metadata(id: i64, name: impl AsRef<[u8]>) -> Vec<u8> {
     message(5, &[int(1, id), message(2, &[int(1, id), bytes(2, name)])])
 }
 
 /// The fields of a message, which must be whole.
-pub(super) fn fields(mut rest: &[u8]) -> Vec<Field> {
+pub(crate) fn fields(mut rest: &[u8]) -> Vec<Field> {
     let mut out = Vec::new();
     while !rest.is_empty() {
         let key = take_varint(&mut rest);
@@ -98,7 +98,7 @@ fn take_varint(rest: &mut &[u8]) -> u64 {
 
 /// The messages of an XSpace.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     Space,
     Plane,
     Line,
@@ -136,10 +136,10 @@ impl Kind {
 }
 
 /// Repeatable random numbers (splitmix64).
-pub(super) struct Random(pub(super) u64);
+pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
-    pub(super) fn below(&mut self, end: usize) -> usize {
+    pub(crate) fn below(&mut self, end: usize) -> usize {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut value = self.0;
         value = (value ^ value >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -150,7 +150,7 @@ impl Random {
 
 /// The same message in another spelling: fields in any order, unknown fields between, numbers longer than needed,
 /// scalars that are overruled later, values of map entries in two parts.
-pub(super) fn respell(kind: Kind, content: &[u8], random: &mut Random) -> Vec<u8> {
+pub(crate) fn respell(kind: Kind, content: &[u8], random: &mut Random) -> Vec<u8> {
     let all = fields(content);
     let mut order: Vec<u64> = all.iter().map(|field| kind.class(field.number)).collect();
     for index in (1..order.len()).rev() {

@@ -1,14 +1,14 @@
 //! The one-line label of a scope, `name#key=value,key=value#`, put together in a buffer that its thread keeps.
 
-use std::ffi::CStr;
+use std::ffi::c_char;
 use std::fmt::{self, Display, Write};
 
 use crate::decimal::{LONGEST, decimal};
-use crate::site::Site;
+use crate::site::{LABEL_SIZE, Site};
 use crate::value::RawArgs;
 
-/// Longest label in bytes, the NUL at its end included. What is longer is cut, and ends in `…#`.
-const SIZE: usize = 4096;
+/// What is longer is cut, and ends in `…#`.
+const SIZE: usize = LABEL_SIZE;
 /// End of a label that was cut.
 const CUT: &str = "…#";
 
@@ -37,9 +37,9 @@ impl Line {
                 // This key stands in the site's label already, behind one byte and before one.
                 before = before.saturating_sub(key.len() + 2);
             } else {
-                self.push_clean(if self.has_metadata(site) { b"," } else { b"#" });
+                self.push_byte(if self.has_metadata(site) { b',' } else { b'#' });
                 self.push_clean(key.as_bytes());
-                self.push_clean(b"=");
+                self.push_byte(b'=');
             }
             let shown = values.show(place, self);
             if self.full {
@@ -50,12 +50,13 @@ impl Line {
             }
         }
         if self.has_metadata(site) {
-            self.push_clean(b"#");
+            self.push_byte(b'#');
         }
         self.end();
     }
 
     /// Whether more than the name stands there.
+    #[inline]
     fn has_metadata(&self, site: &Site) -> bool {
         self.len > site.name.len()
     }
@@ -75,13 +76,24 @@ impl Line {
         self.bytes[self.len] = 0;
     }
 
-    /// The label, for C.
-    pub(super) fn c_str(&self) -> &CStr {
-        // `end` has put the NUL, and none is before it.
-        CStr::from_bytes_until_nul(&self.bytes).unwrap_or_default()
+    /// The label, for C: `end` has put a NUL behind it.
+    #[inline]
+    pub(super) fn as_ptr(&self) -> *const c_char {
+        self.bytes.as_ptr().cast()
+    }
+
+    #[inline]
+    fn push_byte(&mut self, byte: u8) {
+        if self.len < SIZE - 1 && !self.full {
+            self.bytes[self.len] = byte;
+            self.len += 1;
+        } else {
+            self.full = true;
+        }
     }
 
     /// Adds text that is fit for a label; gives the bytes that it became. Nothing is added after what did not fit.
+    #[inline]
     fn push_clean(&mut self, text: &[u8]) -> &mut [u8] {
         let room = if self.full { 0 } else { SIZE - 1 - self.len };
         let taken = text.len().min(room);
@@ -89,7 +101,7 @@ impl Line {
         let start = self.len;
         self.len += taken;
         let place = &mut self.bytes[start..start + taken];
-        place.copy_from_slice(&text[..taken]);
+        copy(place, &text[..taken]);
         place
     }
 
@@ -118,7 +130,7 @@ impl Line {
     /// Adds a decimal integer.
     pub(crate) fn push_int(&mut self, value: i64) {
         if value < 0 {
-            self.push_clean(b"-");
+            self.push_byte(b'-');
         }
         self.push_uint(value.unsigned_abs());
     }
@@ -127,6 +139,35 @@ impl Line {
     pub(crate) fn push_display(&mut self, value: impl Display) {
         // Writing to a line cannot fail.
         let _ = write!(self, "{value}");
+    }
+}
+
+/// Copies text, which is most often so short that a call to `memcpy` would take longer: two overlapping moves cover each
+/// length.
+#[inline]
+fn copy(to: &mut [u8], from: &[u8]) {
+    #[inline(always)]
+    fn ends<const N: usize>(to: &mut [u8], from: &[u8]) -> bool {
+        let (Some(first), Some(last)) = (from.first_chunk::<N>(), from.last_chunk::<N>()) else { return false };
+        if let Some(to) = to.first_chunk_mut::<N>() {
+            *to = *first;
+        }
+        if let Some(to) = to.last_chunk_mut::<N>() {
+            *to = *last;
+        }
+        true
+    }
+    let done = match from.len() {
+        0 => true,
+        1 => ends::<1>(to, from),
+        2..4 => ends::<2>(to, from),
+        4..8 => ends::<4>(to, from),
+        8..16 => ends::<8>(to, from),
+        16..=32 => ends::<16>(to, from),
+        _ => false,
+    };
+    if !done {
+        to.copy_from_slice(from);
     }
 }
 
@@ -139,6 +180,8 @@ impl Write for Line {
 
 #[cfg(test)]
 mod tests {
+    use std::ffi::CStr;
+
     use super::*;
     use crate::site::{Level, Memo, NO_FILTER};
     use crate::value::{Root, Value};
@@ -163,7 +206,9 @@ mod tests {
         let mut line = Line::new();
         line.write(&LONG, (Value::raw("x".repeat(2 * SIZE).as_str()),));
         line.write(site, values);
-        line.c_str().to_str().expect("a label is UTF-8").to_owned()
+        let label = CStr::from_bytes_until_nul(&line.bytes).expect("a NUL ends it");
+        assert_eq!(label.count_bytes(), line.len, "no other NUL is before it");
+        label.to_str().expect("a label is UTF-8").to_owned()
     }
 
     static LONG: Site = site("name#k=\0", 0, &["k"]);
@@ -215,6 +260,11 @@ mod tests {
             let expected = format!("name#k={}{}…#", "x".repeat(shift), "🦀".repeat(crabs));
             assert_eq!(label(&LONG, (text.as_str().raw(),)), expected);
         }
+        // A literal too.
+        static LITERAL: [u8; 2 * SIZE] = [b'y'; 2 * SIZE];
+        let literal = site(std::str::from_utf8(&LITERAL).expect("is ASCII"), 0, &[]);
+        assert!(!literal.is_whole());
+        assert_eq!(label(&literal, ()), format!("{}…#", "y".repeat(SIZE - 1 - CUT.len())));
         // Nothing comes behind a cut.
         let text = "x".repeat(SIZE);
         let cut = label(&TWO, (text.as_str().raw(), 7_u8.raw()));

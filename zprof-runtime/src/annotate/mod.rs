@@ -16,7 +16,7 @@ mod roctx;
 mod signpost;
 mod thread;
 
-use std::ffi::CStr;
+use std::ffi::{CStr, c_char};
 
 pub(crate) use line::Line;
 pub(crate) use probe::probe;
@@ -60,9 +60,16 @@ pub(crate) const ANY: bool = !BACKENDS.is_empty();
 /// A set of backends, a bit each.
 pub(crate) type Seen = u8;
 
-/// The backends of a set.
-fn each(seen: Seen) -> impl Iterator<Item = &'static dyn Backend> {
-    BACKENDS.iter().enumerate().filter(move |(place, _)| seen >> place & 1 != 0).map(|(_, backend)| *backend)
+/// Calls `with` for each backend of a set. The set is small and known, so that this unrolls to direct calls.
+#[inline(always)]
+fn each(seen: Seen, mut with: impl FnMut(&'static dyn Backend)) {
+    let mut place = 0;
+    while place < BACKENDS.len() {
+        if seen >> place & 1 != 0 {
+            with(BACKENDS[place]);
+        }
+        place += 1;
+    }
 }
 
 /// Returns when nothing else is being loaded or unloaded.
@@ -81,12 +88,14 @@ pub(crate) struct Label<'a> {
 
 #[allow(dead_code)] // which of these are used is a matter of features
 impl Label<'_> {
-    /// The text, for C.
-    fn c_str(&self) -> &CStr {
+    /// The text, for C: it ends at a NUL, and stays as long as the label.
+    #[inline]
+    fn as_ptr(&self) -> *const c_char {
         match self.written {
-            Some(line) => line.c_str(),
+            Some(line) => line.as_ptr(),
             // The macros put a NUL behind the label.
-            None => CStr::from_bytes_until_nul(self.site.label.as_bytes()).unwrap_or_default(),
+            None if self.site.label.ends_with('\0') => self.site.label.as_ptr().cast(),
+            None => c"".as_ptr(),
         }
     }
 }

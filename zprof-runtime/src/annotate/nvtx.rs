@@ -16,6 +16,7 @@ use nvtx_sys::{
 use super::{Backend, Label};
 use crate::dylib::Library;
 use crate::site::{Level, Site};
+use crate::warn::warn;
 
 /// The backend.
 pub(super) struct Nvtx;
@@ -48,7 +49,8 @@ impl Backend for Nvtx {
             // NVTX would do without the tool and say nothing.
             let found = Library::open(path.as_ref()).and_then(|library| library.address(ENTRY));
             if let Err(error) = found {
-                log::warn!("no NVTX ranges: {INJECTION} names `{}`, which is no tool: {error}", path.to_string_lossy());
+                let path = path.to_string_lossy();
+                warn(format_args!("no NVTX ranges: {INJECTION} names `{path}`, which is no tool: {error}"));
                 return false;
             }
         }
@@ -60,18 +62,13 @@ impl Backend for Nvtx {
 
     #[inline]
     fn push(&self, label: Label<'_>, _id: u64) {
-        let Some(Domain(domain)) = DOMAIN.get() else { return };
-        let prepared = Prepared::of(label.site, *domain);
-        let attributes = match label.written {
-            None => &raw const prepared.0,
-            Some(line) => {
-                let mut attributes = prepared.0;
-                attributes.messageType = MessageType::NVTX_MESSAGE_TYPE_ASCII.into();
-                attributes.message = MessageValue { ascii: line.c_str().as_ptr() };
-                return push(*domain, &attributes);
-            }
-        };
-        push(*domain, attributes)
+        let Some(prepared) = Prepared::of(label.site) else { return };
+        if label.written.is_none() {
+            push(prepared.domain, &prepared.attributes);
+        } else {
+            let message = MessageValue { ascii: label.as_ptr() };
+            push(prepared.domain, &EventAttributes { message, ..prepared.attributes });
+        }
     }
 
     #[inline]
@@ -97,24 +94,36 @@ fn push(domain: ffi::nvtxDomainHandle_t, attributes: *const EventAttributes) {
 }
 
 /// What NVTX is told of each range of a site. Made once a site, and never freed.
-struct Prepared(EventAttributes);
+struct Prepared {
+    domain: ffi::nvtxDomainHandle_t,
+    attributes: EventAttributes,
+}
 
 impl Prepared {
     #[inline]
-    fn of(site: &'static Site, domain: ffi::nvtxDomainHandle_t) -> &'static Self {
-        let prepared = site.memo.get();
-        let prepared = if prepared.is_null() { Self::make(site, domain) } else { prepared };
+    fn of(site: &'static Site) -> Option<&'static Self> {
+        let mut prepared = site.memo.get();
+        if prepared.is_null() {
+            prepared = Self::make(site)?;
+        }
         // SAFETY: only `make` fills the memo of a site, with a box that is never freed.
-        unsafe { &*prepared.cast::<Self>() }
+        Some(unsafe { &*prepared.cast::<Self>() })
     }
 
     #[cold]
-    fn make(site: &'static Site, domain: ffi::nvtxDomainHandle_t) -> *mut () {
-        let label = CStr::from_bytes_until_nul(site.label.as_bytes()).unwrap_or_default();
-        // SAFETY: the handle is the one that NVTX gave, and the label is a C string.
-        let registered = unsafe { ffi::nvtxDomainRegisterStringA(domain, label.as_ptr()) };
+    fn make(site: &'static Site) -> Option<*mut ()> {
+        let Domain(domain) = *DOMAIN.get()?;
+        let (kind, message) = if site.is_whole() {
+            let label = Label { site, written: None };
+            // SAFETY: the handle is the one that NVTX gave, and the label is a C string.
+            let registered = unsafe { ffi::nvtxDomainRegisterStringA(domain, label.as_ptr()) };
+            (MessageType::NVTX_MESSAGE_TYPE_REGISTERED, MessageValue { registered })
+        } else {
+            // Each range brings its own.
+            (MessageType::NVTX_MESSAGE_TYPE_ASCII, MessageValue { ascii: c"".as_ptr() })
+        };
         let category = category(site.module_path, domain);
-        let made = Box::new(Self(EventAttributes {
+        let attributes = EventAttributes {
             version: NVTX_VERSION.unsigned_abs(),
             size: u16::try_from(NVTX_EVENT_ATTRIBUTES_SIZE).unwrap_or(u16::MAX),
             category,
@@ -123,16 +132,16 @@ impl Prepared {
             payloadType: PayloadType::NVTX_PAYLOAD_UNKNOWN.into(),
             reserved0: 0,
             payload: PayloadValue { ullValue: 0 },
-            messageType: MessageType::NVTX_MESSAGE_TYPE_REGISTERED.into(),
-            message: MessageValue { registered },
-        }));
-        let made = Box::into_raw(made);
+            messageType: kind.into(),
+            message,
+        };
+        let made = Box::into_raw(Box::new(Self { domain, attributes }));
         let kept = site.memo.put(made.cast());
         if kept != made.cast() {
             // SAFETY: another thread was first, so nobody else has seen this box.
             drop(unsafe { Box::from_raw(made) });
         }
-        kept
+        Some(kept)
     }
 }
 

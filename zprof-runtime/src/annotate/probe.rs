@@ -10,6 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::{BACKENDS, Backend, Seen, wait_for_loader};
+use crate::warn::warn;
 
 /// How long a scope waits for the loader to be free. Where it is not in time, tools attach as soon as it is.
 const LOADER_LIMIT: Duration = Duration::from_millis(200);
@@ -71,7 +72,7 @@ fn begin(known: Seen, found: fn(Seen)) {
     });
     if let Err(error) = spawned {
         set(Stage::None);
-        log::warn!("failed to look for profiling tools: no thread: {error}");
+        warn(format_args!("failed to look for profiling tools: no thread: {error}"));
     }
 }
 

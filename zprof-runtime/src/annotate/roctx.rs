@@ -10,6 +10,7 @@ use std::sync::OnceLock;
 
 use super::{Backend, Label};
 use crate::dylib::{Library, LoadError};
+use crate::warn::warn;
 
 /// The backend.
 pub(super) struct Roctx;
@@ -46,7 +47,8 @@ impl Backend for Roctx {
         match Functions::find() {
             Ok(functions) => FUNCTIONS.set(functions).is_ok(),
             Err(error) => {
-                log::warn!("no ROCTx ranges: neither {} nor {} can be used: {error}", LIBRARIES[0], LIBRARIES[1]);
+                let [preferred, older] = LIBRARIES;
+                warn(format_args!("no ROCTx ranges: neither {preferred} nor {older} can be used: {error}"));
                 false
             }
         }
@@ -55,7 +57,7 @@ impl Backend for Roctx {
     fn push(&self, label: Label<'_>, _id: u64) {
         if let Some(functions) = FUNCTIONS.get() {
             // SAFETY: the function is the library's, and the label is a C string that it copies.
-            unsafe { (functions.push)(label.c_str().as_ptr()) };
+            unsafe { (functions.push)(label.as_ptr()) };
         }
     }
 

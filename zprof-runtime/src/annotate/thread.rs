@@ -40,11 +40,14 @@ const IDS_PER_THREAD: u64 = 1 << 40;
 
 /// Opens a range with the backends `seen`. Gives its id, or 0 where none was opened: late in a thread's life, or from
 /// within a backend.
-pub(crate) fn push<R: RawArgs>(seen: Seen, site: &'static Site, values: R) -> u64 {
+#[cold]
+#[inline(never)]
+pub(crate) fn push<R: RawArgs>(seen: Seen, site: fn() -> &'static Site, values: R) -> u64 {
     THREAD
         .try_with(|thread| {
             let Ok(mut thread) = thread.try_borrow_mut() else { return 0 };
-            let whole = site.given == site.keys.len();
+            let site = site();
+            let whole = site.is_whole();
             if !whole {
                 thread.line.write(site, values);
             }
@@ -53,8 +56,13 @@ pub(crate) fn push<R: RawArgs>(seen: Seen, site: &'static Site, values: R) -> u6
         .unwrap_or(0)
 }
 
-/// Closes the range `id`, and those within it that are still open. Nothing happens if it is not open.
+/// Closes the range `id`, and those within it that are still open. Nothing happens if it is not open, or 0.
+#[cold]
+#[inline(never)]
 pub(crate) fn pop(id: u64) {
+    if id == 0 {
+        return;
+    }
     // The thread's part goes when the thread ends, and has closed all ranges then.
     let _ = THREAD.try_with(|thread| {
         if let Ok(mut thread) = thread.try_borrow_mut() {
@@ -72,9 +80,7 @@ impl Thread {
         let id = self.next_id;
         self.next_id += 1;
         let label = Label { site, written: if whole { None } else { Some(&self.line) } };
-        for backend in each(seen) {
-            backend.push(label, id);
-        }
+        each(seen, |backend| backend.push(label, id));
         self.open.push(Open { id, seen });
         id
     }
@@ -89,10 +95,8 @@ impl Thread {
         }
         // The system's names have no NUL.
         let name = CString::new(os::thread_name()).unwrap_or_default();
-        for backend in each(seen & !self.named) {
-            if !name.is_empty() {
-                backend.name_thread(os::thread_id(), &name);
-            }
+        if !name.is_empty() {
+            each(seen & !self.named, |backend| backend.name_thread(os::thread_id(), &name));
         }
         self.named |= seen;
     }
@@ -124,8 +128,7 @@ impl Drop for Thread {
     }
 }
 
+#[inline]
 fn close(open: Open) {
-    for backend in each(open.seen) {
-        backend.pop(open.id);
-    }
+    each(open.seen, |backend| backend.pop(open.id));
 }

@@ -33,6 +33,33 @@ pub(super) fn put_string(out: &mut Vec<u8>, bytes: &[u8]) {
     }
 }
 
+/// Appends the inside of a JSON string as TSL does: up to the first NUL, and in ASCII. Returns whether there is a NUL.
+pub(super) fn put_ascii_string(out: &mut Vec<u8>, bytes: &[u8]) -> bool {
+    let end = bytes.iter().position(|byte| *byte == 0);
+    for chunk in bytes[..end.unwrap_or(bytes.len())].utf8_chunks() {
+        let mut rest = chunk.valid();
+        while let Some(place) = rest.find(|character: char| !character.is_ascii()) {
+            put_escaped(out, &rest.as_bytes()[..place]);
+            let mut after = rest[place..].chars();
+            for unit in after.next().unwrap_or_default().encode_utf16(&mut [0; 2]) {
+                put_unit(out, *unit);
+            }
+            rest = after.as_str();
+        }
+        put_escaped(out, rest.as_bytes());
+        if !chunk.invalid().is_empty() {
+            put_unit(out, 0xfffd);
+        }
+    }
+    end.is_some()
+}
+
+/// Appends the escape of a UTF-16 code unit.
+fn put_unit(out: &mut Vec<u8>, unit: u16) {
+    let digit = |shift: u16| b"0123456789abcdef"[usize::from(unit >> shift & 0xf)];
+    out.extend_from_slice(&[b'\\', b'u', digit(12), digit(8), digit(4), digit(0)]);
+}
+
 fn put_escaped(out: &mut Vec<u8>, text: &[u8]) {
     let mut rest = text;
     while let Some(plain) = rest.iter().position(|byte| ESCAPED[usize::from(*byte)]) {
@@ -98,6 +125,16 @@ pub(super) fn put_micros(out: &mut Vec<u8>, ps: u64) {
 
 /// Appends a double the way C's `%g` does: six significant digits, zeros at the end cut. A NaN has no sign.
 pub(super) fn put_double(out: &mut Vec<u8>, value: f64) {
+    put_general::<6>(out, value);
+}
+
+/// Appends picoseconds as TSL does: as microseconds in a double, with the 17 digits that tell it from all others.
+pub(super) fn put_rounded_micros(out: &mut Vec<u8>, ps: u64) {
+    put_general::<17>(out, ps as f64 / 1e6); // rounded on purpose
+}
+
+/// Appends a double the way C does for `%.*g` with this many digits, but for the sign of a NaN.
+fn put_general<const DIGITS: usize>(out: &mut Vec<u8>, value: f64) {
     if value.is_nan() {
         out.extend_from_slice(b"nan");
         return;
@@ -111,23 +148,26 @@ pub(super) fn put_double(out: &mut Vec<u8>, value: f64) {
         return;
     }
     // d.ddddde±x, rounded once, from which both forms of %g are cut.
-    let mut scratch = [0; 16];
+    let mut scratch = [0; 32];
     let mut rest = &mut scratch[..];
-    if write!(rest, "{value:.5e}").is_err() {
-        return; // cannot be: the longest is 1.23457e-308
+    if write!(rest, "{value:.*e}", DIGITS - 1).is_err() {
+        return; // cannot be: the longest is 1.2345678901234567e-308
     }
-    let len = 16 - rest.len();
+    let len = 32 - rest.len();
     let text = &scratch[..len];
-    let mut digits = [text[0], text[2], text[3], text[4], text[5], text[6]];
-    let exponent =
-        text[8..].iter().filter(|byte| **byte != b'-').fold(0, |sum, digit| sum * 10 + usize::from(digit - b'0'));
-    let below_one = text[8] == b'-';
+    let mut digits = [text[0]; DIGITS];
+    digits[1..].copy_from_slice(&text[2..=DIGITS]);
+    let (below_one, exponent) = match &text[DIGITS + 2..] {
+        [b'-', exponent @ ..] => (true, exponent),
+        exponent => (false, exponent),
+    };
+    let exponent = exponent.iter().fold(0, |sum, digit| sum * 10 + usize::from(digit - b'0'));
     let significant = digits.iter().rposition(|digit| *digit != b'0').map_or(1, |last| last + 1);
     if below_one && exponent <= 4 {
         out.extend_from_slice(b"0.");
         out.resize(out.len() + exponent - 1, b'0');
         out.extend_from_slice(&digits[..significant]);
-    } else if !below_one && exponent < 6 {
+    } else if !below_one && exponent < DIGITS {
         out.extend_from_slice(&digits[..=exponent]);
         if significant > exponent + 1 {
             out.push(b'.');
@@ -162,13 +202,18 @@ mod tests {
     /// What C prints for a double, but for the sign of a NaN.
     #[cfg(unix)]
     fn c_text(value: f64) -> String {
+        c_text_as(c"%g", value)
+    }
+
+    #[cfg(unix)]
+    fn c_text_as(format: &std::ffi::CStr, value: f64) -> String {
         if value.is_nan() {
             return "nan".to_owned();
         }
         let mut buffer = [0_u8; 64];
         #[allow(unsafe_code)]
-        // SAFETY: the buffer is as long as said, the format ends in NUL and takes one double.
-        let len = unsafe { libc::snprintf(buffer.as_mut_ptr().cast(), buffer.len(), c"%g".as_ptr(), value) };
+        // SAFETY: the buffer is as long as said, the format ends in NUL and, as both callers give it, takes one double.
+        let len = unsafe { libc::snprintf(buffer.as_mut_ptr().cast(), buffer.len(), format.as_ptr(), value) };
         let len = usize::try_from(len).expect("snprintf succeeds");
         String::from_utf8(buffer[..len].to_vec()).expect("is ASCII")
     }
@@ -210,6 +255,18 @@ mod tests {
         fn any_double_reads_as_c_prints_it(bits: u64) {
             let value = f64::from_bits(bits);
             prop_assert_eq!(text(|out| put_double(out, value)), c_text(value));
+        }
+
+        #[test]
+        fn any_double_reads_as_c_prints_it_with_all_digits(bits: u64) {
+            let value = f64::from_bits(bits);
+            prop_assert_eq!(text(|out| put_general::<17>(out, value)), c_text_as(c"%.17g", value));
+        }
+
+        #[test]
+        fn any_time_reads_as_c_prints_it(ps: u64, shift in 0_u32..64) {
+            let ps = ps >> shift;
+            prop_assert_eq!(text(|out| put_rounded_micros(out, ps)), c_text_as(c"%.17g", ps as f64 / 1e6));
         }
 
         #[test]
@@ -266,6 +323,23 @@ mod tests {
         ];
         for (bytes, expected) in rows {
             assert_eq!(text(|out| put_string(out, bytes)), expected);
+        }
+    }
+
+    #[test]
+    fn tsl_s_strings_are_ascii_and_end_at_a_nul() {
+        let rows: [(&[u8], &str, bool); 6] = [
+            (b"plain </> &\x7f", "plain </> &\x7f", false),
+            (b"q\"\n\x01", "q\\\"\\n\\u0001", false),
+            ("é 日x😀".as_bytes(), "\\u00e9 \\u65e5x\\ud83d\\ude00", false),
+            (b"a\0b", "a", true),
+            (b"\0", "", true),
+            (b"\xffz", "\\ufffdz", false),
+        ];
+        for (bytes, expected, cut) in rows {
+            let mut found = false;
+            assert_eq!(text(|out| found = put_ascii_string(out, bytes)), expected);
+            assert_eq!(found, cut, "{expected}");
         }
     }
 

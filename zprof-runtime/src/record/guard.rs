@@ -41,7 +41,7 @@ pub fn word() -> Word {
 #[inline(always)]
 #[must_use]
 pub fn hears<S: Callsite>(word: Word) -> bool {
-    ENABLED && !word.is_off() && (word.is_usual() || is_heard(word, S::LEVEL, S::FILTER))
+    ENABLED && !word.is_off() && (word.is_usual() || word.seen() != 0 || is_heard(word, S::LEVEL, S::FILTER))
 }
 
 /// The same where it is not a usual session without tools that listens.
@@ -72,6 +72,12 @@ pub(crate) fn probe() -> Word {
 pub fn open_at<S: Callsite, R: RawArgs>(_: S, word: Word, raws: R) -> Guard {
     match with_local(|local| local.begin_fast(word, ShapeOf::<S, R>::SHAPE, raws)) {
         Some(mark) => Guard::new(mark, S::site),
+        // Only a tool listens.
+        None if word.seen() != 0 && word.bare().is_off() => {
+            let mut guard = inert::<S>(word);
+            guard.range = annotate::push(word.seen(), S::site, raws);
+            guard
+        }
         None => open_slowly::<S, R>(word, raws),
     }
 }
@@ -84,24 +90,32 @@ fn open_slowly<S: Callsite, R: RawArgs>(word: Word, raws: R) -> Guard {
     let word = if word.is_unprobed() { self::word() } else { word };
     let seen = word.seen();
     // Tools first, and last at the end: what they take is no part of the scope's time in the profile.
-    let range = if seen == 0 { 0 } else { annotate::push(seen, S::site(), raws) };
+    let range = if seen == 0 { 0 } else { annotate::push(seen, S::site, raws) };
     let bare = word.bare();
-    let mut guard = if bare.is_off() || (seen != 0 && !is_recorded(bare, S::LEVEL, S::FILTER)) {
-        inert::<S>(bare)
-    } else {
-        match with_local(|local| local.begin_slowly(bare, ShapeOf::<S, R>::SHAPE, raws)) {
-            Some(mark) => Guard::new(mark, S::site),
-            None => Guard::silent(bare, S::site),
-        }
-    };
+    let mut guard = if bare.is_off() { inert::<S>(bare) } else { record_slowly::<S, R>(seen, bare, raws) };
     guard.range = range;
     guard
+}
+
+/// What [`open_slowly`] does for the session.
+#[cold]
+#[inline(never)]
+fn record_slowly<S: Callsite, R: RawArgs>(seen: annotate::Seen, word: Word, raws: R) -> Guard {
+    // With a tool, nobody has asked yet whether the session listens too.
+    if seen != 0 && !is_recorded(word, S::LEVEL, S::FILTER) {
+        return inert::<S>(word);
+    }
+    match with_local(|local| local.begin_slowly(word, ShapeOf::<S, R>::SHAPE, raws)) {
+        Some(mark) => Guard::new(mark, S::site),
+        None => Guard::silent(word, S::site),
+    }
 }
 
 /// A guard for a site that nothing listens to now.
 #[inline(always)]
 pub fn inert<S: Callsite>(word: Word) -> Guard {
-    if word.bare().is_off() {
+    // The first is the usual case, and known where this is inlined.
+    if word.is_off() || word.bare().is_off() {
         Guard::new(Mark { position: INERT, outer: NOWHERE, tick: 0 }, S::site)
     } else {
         Guard::silent(word, S::site)
@@ -124,12 +138,19 @@ impl Guard {
     #[inline(never)]
     fn end_slowly(&self, word: Word) {
         let bare = word.bare();
-        let silent = self.mark.position == SILENT && self.mark.tick == u64::from(bare.epoch());
-        if !silent && !bare.is_off() {
-            with_local(|local| local.end_slowly(bare, self.mark, self.site));
+        if !bare.is_off() {
+            self.end_recorded(bare);
         }
-        if self.range != 0 {
-            annotate::pop(self.range);
+        annotate::pop(self.range);
+    }
+
+    /// What [`end_slowly`](Self::end_slowly) does for the session.
+    #[cold]
+    #[inline(never)]
+    fn end_recorded(&self, word: Word) {
+        let silent = self.mark.position == SILENT && self.mark.tick == u64::from(word.epoch());
+        if !silent {
+            with_local(|local| local.end_slowly(word, self.mark, self.site));
         }
     }
 
@@ -149,7 +170,12 @@ impl Drop for Guard {
             return;
         }
         let word = word();
-        if !word.is_off() && !with_local(|local| local.end_fast(word, self.mark)) {
+        if word.is_off() || with_local(|local| local.end_fast(word, self.mark)) {
+            return;
+        }
+        if word.seen() != 0 && word.bare().is_off() {
+            annotate::pop(self.range);
+        } else {
             self.end_slowly(word);
         }
     }

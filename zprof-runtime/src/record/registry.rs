@@ -58,10 +58,12 @@ impl Word {
         self.0 & Self::UNPROBED != 0
     }
 
-    /// The annotation backends that have a tool.
+    /// The annotation backends that have a tool. Known to be none where none is compiled in.
+    #[cfg(not(zprof_loom))]
+    #[inline(always)]
     #[allow(clippy::cast_possible_truncation)] // shifted to 8 bits, and masked
     pub(crate) fn seen(self) -> u8 {
-        ((self.0 & Self::SEEN) >> Self::SEEN_SHIFT) as u8
+        if crate::annotate::ANY { ((self.0 & Self::SEEN) >> Self::SEEN_SHIFT) as u8 } else { 0 }
     }
 
     /// Level of the running session.

@@ -8,7 +8,6 @@ mod options;
 #[allow(unsafe_code)] // takes a caller's word for a pointer
 mod platform;
 
-use std::io::{self, Write};
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -25,6 +24,7 @@ use crate::clock::realtime_ns;
 use crate::error::{Error, ErrorKind, Result};
 use crate::pjrt::Plugin;
 use crate::record::recording::{Recording, Settings, recycle, trim};
+use crate::warn::warn;
 use crate::xspace::join::Session;
 use crate::xspace::names;
 use crate::xspace::writer::{ERRORS, HOSTNAMES, Plane, StatValue, WARNINGS, put_text};
@@ -235,7 +235,7 @@ impl Profiler {
 impl Drop for Profiler {
     fn drop(&mut self) {
         if let Err(error) = self.stop() {
-            warn(&format!("{}; the profile is lost", error.told()));
+            warn(format_args!("{}; the profile is lost", error.told()));
         }
         if !ACTIVE.load(Ordering::Relaxed) {
             trim(0);
@@ -391,15 +391,5 @@ impl Unwritten {
             log::debug!("profile phase `{phase}` took {took:?}");
         }
         log::info!("wrote {scopes} scopes of {threads} threads to `{}`", protobuf_path.display());
-    }
-}
-
-/// Says a warning to the log, or to standard error where the program has no logger.
-fn warn(message: &str) {
-    if log::max_level() == log::LevelFilter::Off {
-        // A warning that cannot be told must not end the program, as `eprintln` would.
-        let _ = writeln!(io::stderr(), "zprof: warning: {message}");
-    } else {
-        log::warn!("{message}");
     }
 }

@@ -6,7 +6,7 @@ mod fields;
 pub(crate) mod join;
 mod lean;
 pub(crate) mod names;
-mod out;
+pub(crate) mod out;
 pub(crate) mod wire;
 pub(crate) mod writer;
 

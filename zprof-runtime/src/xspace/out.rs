@@ -98,6 +98,12 @@ impl Out {
         &self.bytes[..self.len]
     }
 
+    /// Forgets what was written from byte `len` on, and keeps the room.
+    #[inline(always)]
+    pub(crate) fn cut(&mut self, len: usize) {
+        self.len = self.len.min(len);
+    }
+
     /// What is written, without the room behind it.
     pub(crate) fn into_bytes(mut self) -> Vec<u8> {
         self.bytes.truncate(self.len);

@@ -68,7 +68,7 @@ pub(crate) enum Value {
     Uint(u64),
     Int(i64),
     Str(Extent),
-    Bytes,
+    Bytes(Extent),
     /// Id of the stat metadata whose name is the value.
     Ref(i64),
 }
@@ -195,15 +195,49 @@ pub(crate) fn each_event<'s>(
     mut each: impl FnMut(&mut Window<'s>, &Event) -> Result<()>,
 ) -> Result<()> {
     each_message(window, "line", line, 4, |window, body| {
+        let event = read_event(window, body)?;
+        each(window, &event)
+    })
+}
+
+/// Reads an event without its stats.
+#[inline]
+pub(crate) fn read_event(window: &mut Window<'_>, body: Extent) -> Result<Event> {
+    let mut event = Event { body, ..Event::default() };
+    let mut fields = Cursor::new("event", body);
+    while let Some(field) = window.field(&mut fields)? {
+        match field {
+            Field { number: 1, wire: Wire::Varint(value) } => event.metadata_id = signed(value),
+            Field { number: 2, wire: Wire::Varint(value) } => event.offset_ps = signed(value),
+            Field { number: 3, wire: Wire::Varint(value) } => event.duration_ps = signed(value),
+            Field { number: 4, wire: Wire::Bytes(_) } => event.has_stats = true,
+            // The other side of the oneof: an aggregated event has no offset.
+            Field { number: 5, wire: Wire::Varint(_) } => event.offset_ps = 0,
+            _ => {}
+        }
+    }
+    Ok(event)
+}
+
+/// Walks over the events of a line, and reads of each only what stands before its first stat, if that is its times.
+#[inline]
+pub(crate) fn each_event_head<'s>(
+    window: &mut Window<'s>,
+    line: Extent,
+    mut each: impl FnMut(&mut Window<'s>, &Event) -> Result<()>,
+) -> Result<()> {
+    each_message(window, "line", line, 4, |window, body| {
         let mut event = Event { body, ..Event::default() };
+        let mut has_duration = false;
         let mut fields = Cursor::new("event", body);
         while let Some(field) = window.field(&mut fields)? {
             match field {
-                Field { number: 1, wire: Wire::Varint(value) } => event.metadata_id = signed(value),
                 Field { number: 2, wire: Wire::Varint(value) } => event.offset_ps = signed(value),
-                Field { number: 3, wire: Wire::Varint(value) } => event.duration_ps = signed(value),
-                Field { number: 4, wire: Wire::Bytes(_) } => event.has_stats = true,
-                // The other side of the oneof: an aggregated event has no offset.
+                Field { number: 3, wire: Wire::Varint(value) } => {
+                    event.duration_ps = signed(value);
+                    has_duration = true;
+                }
+                Field { number: 4, wire: Wire::Bytes(_) } if has_duration => break,
                 Field { number: 5, wire: Wire::Varint(_) } => event.offset_ps = 0,
                 _ => {}
             }
@@ -249,7 +283,7 @@ fn each_stat<'s>(
                 Field { number: 3, wire: Wire::Varint(value) } => stat.value = Value::Uint(value),
                 Field { number: 4, wire: Wire::Varint(value) } => stat.value = Value::Int(signed(value)),
                 Field { number: 5, wire: Wire::Bytes(text) } => stat.value = Value::Str(text),
-                Field { number: 6, wire: Wire::Bytes(_) } => stat.value = Value::Bytes,
+                Field { number: 6, wire: Wire::Bytes(bytes) } => stat.value = Value::Bytes(bytes),
                 Field { number: 7, wire: Wire::Varint(value) } => stat.value = Value::Ref(signed(value)),
                 _ => {}
             }

@@ -9,6 +9,8 @@ use crate::{Error, ErrorKind, Result};
 
 /// Bytes of the window: large enough that a read's cost vanishes, small enough to stay in the cache.
 const WINDOW: usize = 256 << 10;
+/// Bytes of a window that is moved for each message: a few of an ordinary size.
+const SMALL_WINDOW: usize = 1 << 10;
 /// Bytes of the longest piece that [`Window::piece`] returns.
 pub(crate) const PIECE: u64 = 64 << 10;
 /// Bytes of a key and the varint after it, at most.
@@ -74,8 +76,17 @@ pub(crate) struct Window<'s> {
 
 impl<'s> Window<'s> {
     pub(crate) fn new(source: &'s dyn Source) -> Result<Self> {
+        Self::with_size(source, WINDOW)
+    }
+
+    /// A window for single messages far from each other.
+    pub(crate) fn small(source: &'s dyn Source) -> Result<Self> {
+        Self::with_size(source, SMALL_WINDOW)
+    }
+
+    fn with_size(source: &'s dyn Source, window: usize) -> Result<Self> {
         let size = source.size().map_err(|error| Error::io("failed to read the size of the XSpace", error))?;
-        let capacity = usize::try_from(size).unwrap_or(WINDOW).min(WINDOW);
+        let capacity = usize::try_from(size).unwrap_or(window).min(window);
         let buffer = vec![0; capacity + HEAD].into_boxed_slice();
         Ok(Self { source, size, buffer, start: 0, filled: 0, ready: 0, aside: Vec::new() })
     }

@@ -9,7 +9,7 @@
 #[allow(unsafe_code)] // calls the system
 mod system;
 
-use std::ffi::CStr;
+use std::ffi::{CStr, c_char};
 
 use super::{Backend, Label};
 
@@ -46,11 +46,11 @@ const HAS_NON_SCALAR: u8 = 0x02;
 /// Type of an argument: a C string, in the upper half, which may be shown to anybody, in the lower.
 const PUBLIC_STRING: u8 = 0x22;
 
-fn arguments(label: &CStr) -> Arguments {
+fn arguments(label: *const c_char) -> Arguments {
     let mut arguments = [0; 4 + size_of::<usize>()];
     let size = const { size_of::<usize>() as u8 }; // 4 or 8
     arguments[..4].copy_from_slice(&[HAS_NON_SCALAR, 1, PUBLIC_STRING, size]);
-    arguments[4..].copy_from_slice(&label.as_ptr().addr().to_ne_bytes());
+    arguments[4..].copy_from_slice(&label.addr().to_ne_bytes());
     arguments
 }
 
@@ -68,7 +68,7 @@ impl<S: System> Backend for Signpost<S> {
 
     fn push(&self, label: Label<'_>, id: u64) {
         if self.0.is_enabled() {
-            self.0.emit(Kind::Begin, id, Some(arguments(label.c_str())));
+            self.0.emit(Kind::Begin, id, Some(arguments(label.as_ptr())));
         }
     }
 

@@ -4,25 +4,25 @@ use std::collections::HashMap;
 
 use foldhash::fast::FixedState;
 
-use super::output::Text;
+use super::output::{Style, Text};
 use super::{HIDDEN_EVENTS, HIDDEN_STATS};
-use crate::export::text::{put_double, put_int, put_string, put_uint};
+use crate::export::text::{put_double, put_int, put_uint};
 use crate::xspace::reader::{Value, each_event_metadata, each_metadata_stat, each_stat_metadata};
 use crate::xspace::window::{Extent, PIECE, Window};
 use crate::xspace::wire::wide;
 use crate::{Error, ErrorKind, Result};
 
 /// Bytes from which on a text stays in the source.
-const LONG: u64 = 16 << 10;
+pub(in crate::export) const LONG: u64 = 16 << 10;
 /// Arguments of one event from which on doubles are dropped before all are there.
-pub(super) const MANY_ARGS: usize = 4_096;
+pub(in crate::export) const MANY_ARGS: usize = 4_096;
 /// Longest name of an event that is not shown.
-const LONGEST_HIDDEN: u64 = 40;
+pub(in crate::export) const LONGEST_HIDDEN: u64 = 40;
 
 type Map<V> = HashMap<i64, V, FixedState>;
 
 /// Place of an argument's name among all names of the plane, sorted.
-pub(super) type Rank = u32;
+pub(in crate::export) type Rank = u32;
 
 /// Names of a plane.
 pub(super) struct Names {
@@ -37,6 +37,7 @@ pub(super) struct Names {
     /// What an id without metadata means: the empty name.
     unknown: Kind,
     unknown_rank: Rank,
+    style: Style,
 }
 
 /// The name of a stat.
@@ -68,7 +69,7 @@ pub(super) struct Arg {
 
 impl Names {
     /// Reads the names of a plane.
-    pub(super) fn load(window: &mut Window<'_>, plane: Extent) -> Result<Self> {
+    pub(super) fn load(window: &mut Window<'_>, plane: Extent, style: Style) -> Result<Self> {
         let mut names = Self {
             arena: b"\"\"\"<opaque bytes>\"".to_vec(),
             keys: Vec::new(),
@@ -77,6 +78,7 @@ impl Names {
             args: Vec::new(),
             unknown: Kind { hidden: false, name: Text::Rendered(0, 2), args: (0, 0) },
             unknown_rank: 0,
+            style,
         };
         let long_name = names.load_keys(window, plane)?;
         names.load_kinds(window, plane, long_name)?;
@@ -154,7 +156,7 @@ impl Names {
         if *last != Some(name) {
             *last = Some(name);
             let start = self.arena.len();
-            render(&mut self.arena, name.as_bytes());
+            self.style.put_quoted(&mut self.arena, name.as_bytes());
             let hidden = HIDDEN_STATS.contains(&name);
             self.keys.push(Key { start, end: self.arena.len(), hidden, is_step_name: name == "step_name" });
         }
@@ -207,7 +209,7 @@ impl Names {
             return Ok(Text::Source(extent));
         }
         let start = self.arena.len();
-        render(&mut self.arena, window.piece(extent)?);
+        self.style.put_quoted(&mut self.arena, window.piece(extent)?);
         Ok(Text::Rendered(start, self.arena.len()))
     }
 
@@ -215,7 +217,7 @@ impl Names {
         let start = self.arena.len();
         match value {
             Value::Str(extent) => return self.text(window, extent),
-            Value::Bytes => return Ok(self.opaque()),
+            Value::Bytes(_) => return Ok(self.opaque()),
             Value::Ref(id) => return Ok(self.key_text(self.key(self.rank(id)))),
             Value::Unset | Value::Int(_) | Value::Uint(_) | Value::Double(_) => put_number(&mut self.arena, value),
         }
@@ -231,14 +233,14 @@ pub(super) fn put_number(out: &mut Vec<u8>, value: Value) {
         Value::Int(value) => put_int(out, value),
         Value::Uint(value) => put_uint(out, value),
         Value::Double(value) => put_double(out, value),
-        Value::Unset | Value::Str(_) | Value::Bytes | Value::Ref(_) => {}
+        Value::Unset | Value::Str(_) | Value::Bytes(_) | Value::Ref(_) => {}
     }
     out.push(b'"');
 }
 
 /// Adds an argument. Where there are `many` the doubles are dropped, so that no more are kept than the plane has names.
 #[inline]
-pub(super) fn push_last<T>(args: &mut Vec<T>, arg: T, rank: impl Fn(&T) -> Rank, many: &mut usize) {
+pub(in crate::export) fn push_last<T>(args: &mut Vec<T>, arg: T, rank: impl Fn(&T) -> Rank, many: &mut usize) {
     args.push(arg);
     if args.len() >= *many {
         keep_last(args, rank);
@@ -247,7 +249,7 @@ pub(super) fn push_last<T>(args: &mut Vec<T>, arg: T, rank: impl Fn(&T) -> Rank,
 }
 
 /// Sorts by rank and keeps the last of each; the order within a rank is the order of arrival.
-pub(super) fn keep_last<T>(args: &mut Vec<T>, rank: impl Fn(&T) -> Rank) {
+pub(in crate::export) fn keep_last<T>(args: &mut Vec<T>, rank: impl Fn(&T) -> Rank) {
     if args.windows(2).all(|pair| rank(&pair[0]) < rank(&pair[1])) {
         return;
     }
@@ -258,15 +260,8 @@ pub(super) fn keep_last<T>(args: &mut Vec<T>, rank: impl Fn(&T) -> Rank) {
     args.reverse();
 }
 
-/// Appends a JSON string.
-fn render(out: &mut Vec<u8>, text: &[u8]) {
-    out.push(b'"');
-    put_string(out, text);
-    out.push(b'"');
-}
-
 /// Appends a text of the source to a string, what is not UTF-8 replaced.
-fn read_text(window: &mut Window<'_>, extent: Extent, out: &mut String) -> Result<()> {
+pub(in crate::export) fn read_text(window: &mut Window<'_>, extent: Extent, out: &mut String) -> Result<()> {
     if extent.len <= PIECE {
         out.push_str(&String::from_utf8_lossy(window.piece(extent)?));
         return Ok(());

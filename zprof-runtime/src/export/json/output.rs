@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use crate::export::text::{open_character, put_string};
+use crate::export::text::{open_character, put_ascii_string, put_micros, put_rounded_micros, put_string};
 use crate::xspace::window::{Extent, PIECE, Window};
 use crate::xspace::wire::wide;
 use crate::{Error, Result};
@@ -19,17 +19,47 @@ pub(super) enum Text {
     Source(Extent),
 }
 
+/// How texts and times are written, and how the list ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Style {
+    /// As they are.
+    Exact,
+    /// To the byte as TSL does it.
+    Tsl,
+}
+
+impl Style {
+    /// Appends a JSON string.
+    pub(super) fn put_quoted(self, out: &mut Vec<u8>, text: &[u8]) {
+        out.push(b'"');
+        self.put_inside(out, text);
+        out.push(b'"');
+    }
+
+    /// Appends the inside of a JSON string; returns whether what follows is cut.
+    fn put_inside(self, out: &mut Vec<u8>, text: &[u8]) -> bool {
+        match self {
+            Self::Exact => {
+                put_string(out, text);
+                false
+            }
+            Self::Tsl => put_ascii_string(out, text),
+        }
+    }
+}
+
 /// Gathers JSON and writes it in batches.
 pub(super) struct Output<'w> {
     out: &'w mut dyn Write,
+    style: Style,
     /// What is not written yet. Whoever puts without bound calls [`flush_batch`](Self::flush_batch) between.
     pub(super) buffer: Vec<u8>,
     first: bool,
 }
 
 impl<'w> Output<'w> {
-    pub(super) fn new(out: &'w mut dyn Write) -> Self {
-        Self { out, buffer: Vec::with_capacity(2 * BATCH), first: true }
+    pub(super) fn new(out: &'w mut dyn Write, style: Style) -> Self {
+        Self { out, style, buffer: Vec::with_capacity(2 * BATCH), first: true }
     }
 
     #[inline]
@@ -46,6 +76,15 @@ impl<'w> Output<'w> {
         self.flush_batch()
     }
 
+    /// Puts picoseconds as microseconds.
+    #[inline]
+    pub(super) fn put_micros(&mut self, ps: u64) {
+        match self.style {
+            Style::Exact => put_micros(&mut self.buffer, ps),
+            Style::Tsl => put_rounded_micros(&mut self.buffer, ps),
+        }
+    }
+
     /// Puts a text, with its quotes, wherever it is.
     #[inline]
     pub(super) fn put_text(&mut self, window: &mut Window<'_>, arena: &[u8], text: Text) -> Result<()> {
@@ -60,7 +99,13 @@ impl<'w> Output<'w> {
 
     /// Puts a text of the source, with quotes, piece by piece.
     pub(super) fn put_source(&mut self, window: &mut Window<'_>, extent: Extent) -> Result<()> {
+        self.put_source_after(window, "", extent)
+    }
+
+    /// The same with a prefix.
+    pub(super) fn put_source_after(&mut self, window: &mut Window<'_>, prefix: &str, extent: Extent) -> Result<()> {
         self.put(b"\"");
+        self.style.put_inside(&mut self.buffer, prefix.as_bytes());
         let Extent { mut at, mut len } = extent;
         while len > 0 {
             let piece = window.piece(Extent { at, len })?;
@@ -68,7 +113,9 @@ impl<'w> Output<'w> {
             if len > PIECE {
                 done -= open_character(piece);
             }
-            put_string(&mut self.buffer, &piece[..done]);
+            if self.style.put_inside(&mut self.buffer, &piece[..done]) {
+                break;
+            }
             at += wide(done);
             len -= wide(done);
             self.flush_batch()?;
@@ -83,8 +130,13 @@ impl<'w> Output<'w> {
         if self.buffer.len() < BATCH { Ok(()) } else { self.write() }
     }
 
-    /// Writes what is left.
+    /// Ends the list and the document, and writes what is left.
     pub(super) fn finish(mut self) -> Result<()> {
+        match self.style {
+            Style::Exact => self.put(b"]}"),
+            Style::Tsl if self.first => self.put(b"{}]}"),
+            Style::Tsl => self.put(b",{}]}"),
+        }
         self.write()?;
         self.out.flush().map_err(|error| Error::io("failed to write the JSON", error))
     }

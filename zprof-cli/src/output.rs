@@ -1,0 +1,213 @@
+//! Where a command writes: a file that appears whole or not at all, also when a signal ends the program, or a stream.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use anyhow::{Context, Result, bail};
+use tempfile::NamedTempFile;
+
+/// The draft on the disk now, for who ends the program. Whoever makes a draft, renames or removes it holds this.
+static DRAFT: Mutex<Option<PathBuf>> = Mutex::new(None);
+
+/// Where output goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Target {
+    Stdout,
+    /// A pipe or device, which is written as it is.
+    Stream(PathBuf),
+    /// A file, links followed, which is put in place when it is whole.
+    File(PathBuf),
+}
+
+impl Target {
+    /// What `path` stands for; `-` is standard output.
+    pub(crate) fn of(path: &Path) -> Result<Self> {
+        if path == Path::new("-") {
+            return Ok(Self::Stdout);
+        }
+        // A rename would replace a link, not what it leads to.
+        let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        match fs::metadata(&path) {
+            Ok(metadata) if metadata.is_dir() => bail!("`{}` is a folder; name a file in it", path.display()),
+            Ok(metadata) if !metadata.is_file() => Ok(Self::Stream(path)),
+            _ => Ok(Self::File(path)),
+        }
+    }
+
+    /// Whether what is written can be taken back.
+    pub(crate) fn is_file(&self) -> bool {
+        matches!(self, Self::File(_))
+    }
+
+    /// What it is called in messages.
+    pub(crate) fn name(&self) -> String {
+        match self {
+            Self::Stdout => "standard output".to_owned(),
+            Self::Stream(path) | Self::File(path) => format!("`{}`", path.display()),
+        }
+    }
+
+    /// Has `write` write there. Of a file nothing stays if it fails, and an older one stays as it was.
+    pub(crate) fn write<T>(&self, write: impl FnOnce(&mut dyn Write) -> Result<T>) -> Result<T> {
+        match self {
+            Self::Stdout => write(&mut io::stdout().lock()),
+            Self::Stream(path) => {
+                let file = OpenOptions::new().write(true).open(path);
+                write(&mut file.with_context(|| format!("failed to open `{}`", path.display()))?)
+            }
+            Self::File(path) => {
+                let mut draft = Draft::create(path)?;
+                let value = write(draft.file())?;
+                draft.keep(path)?;
+                Ok(value)
+            }
+        }
+    }
+}
+
+/// A file under a temporary name, which goes away unless it is kept.
+struct Draft {
+    /// There until it is kept or dropped.
+    file: Option<NamedTempFile>,
+}
+
+impl Draft {
+    fn create(target: &Path) -> Result<Self> {
+        signals::watch().context("failed to watch for signals")?;
+        let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let mut builder = tempfile::Builder::new();
+        builder.prefix(".zprof-").suffix(".tmp");
+        #[cfg(unix)]
+        {
+            // Less what the umask takes, as of any new file.
+            let permissions = std::os::unix::fs::PermissionsExt::from_mode(0o666);
+            builder.permissions(permissions);
+        }
+        let mut place = place();
+        let file = builder.tempfile_in(folder);
+        let file = file.with_context(|| format!("failed to create `{}`", target.display()))?;
+        *place = Some(file.path().to_owned());
+        Ok(Self { file: Some(file) })
+    }
+
+    fn file(&mut self) -> &mut File {
+        self.file.as_mut().expect("is there until it is kept").as_file_mut()
+    }
+
+    fn keep(&mut self, target: &Path) -> Result<()> {
+        let mut place = place();
+        let Some(file) = self.file.take() else { return Ok(()) };
+        *place = None;
+        let kept = file.persist(target).map_err(|error| error.error);
+        kept.with_context(|| format!("failed to put `{}` in place", target.display()))?;
+        Ok(())
+    }
+}
+
+impl Drop for Draft {
+    fn drop(&mut self) {
+        let mut place = place();
+        if self.file.take().is_some() {
+            *place = None;
+        }
+    }
+}
+
+fn place() -> MutexGuard<'static, Option<PathBuf>> {
+    DRAFT.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(unix)]
+pub(crate) mod signals {
+    //! Removes the draft when a signal ends the program.
+
+    use std::sync::Once;
+    use std::{fs, io, thread};
+
+    use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+    use signal_hook::iterator::Signals;
+    use signal_hook::low_level::emulate_default_handler;
+
+    /// Waits for signals from now on, once.
+    pub(super) fn watch() -> io::Result<()> {
+        static WATCHED: Once = Once::new();
+        let mut done = Ok(());
+        WATCHED.call_once(|| done = start());
+        done
+    }
+
+    fn start() -> io::Result<()> {
+        let mut signals = Signals::new([SIGHUP, SIGINT, SIGTERM].into_iter().filter(|signal| !is_ignored(*signal)))?;
+        thread::Builder::new().name("zprof-signals".to_owned()).spawn(move || {
+            for signal in signals.forever() {
+                // Held to the end: no draft is made or put in place any more.
+                let place = super::place();
+                if let Some(draft) = place.as_ref() {
+                    let _ = fs::remove_file(draft); // the program is ending; there is nothing else to do
+                }
+                let _ = emulate_default_handler(signal); // does not return for these
+            }
+        })?;
+        Ok(())
+    }
+
+    /// Whether the signal is ignored, as `nohup` arranges it; it should stay so. Known on Linux only.
+    pub(crate) fn is_ignored(signal: i32) -> bool {
+        let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+        let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+        mask >> (signal - 1) & 1 == 1
+    }
+}
+
+#[cfg(not(unix))]
+mod signals {
+    //! Signals that end the program leave the draft here.
+
+    pub(super) fn watch() -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_target_is_what_its_path_leads_to() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let folder = fs::canonicalize(folder.path()).expect("is there");
+        let file = folder.join("file");
+        fs::write(&file, "old").expect("is written");
+        let link = folder.join("link");
+        std::os::unix::fs::symlink(&file, &link).expect("is linked");
+        assert_eq!(Target::of(&link).expect("is a file"), Target::File(file));
+        assert_eq!(Target::of(&folder.join("new")).expect("is a file"), Target::File(folder.join("new")));
+        assert_eq!(Target::of(Path::new("-")).expect("is a stream"), Target::Stdout);
+        assert_eq!(Target::of(Path::new("/dev/null")).expect("is a stream"), Target::Stream("/dev/null".into()));
+        assert!(Target::of(&folder).expect_err("is no file").to_string().ends_with("is a folder; name a file in it"));
+    }
+
+    #[test]
+    fn a_file_appears_when_it_is_whole_and_readable_by_others() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("out");
+        let plain = folder.path().join("plain");
+        fs::write(&plain, "").expect("is written");
+        let target = Target::of(&path).expect("is a file");
+        target
+            .write(|out| -> Result<()> {
+                out.write_all(b"half")?;
+                bail!("no")
+            })
+            .expect_err("fails");
+        assert!(!path.exists());
+        target.write(|out| Ok(out.write_all(b"whole")?)).expect("is written");
+        assert_eq!(fs::read_to_string(&path).expect("is there"), "whole");
+        assert_eq!(fs::read_dir(folder.path()).expect("is a folder").count(), 2);
+        let mode = |path: &Path| fs::metadata(path).expect("is there").permissions();
+        assert_eq!(mode(&path), mode(&plain));
+    }
+}

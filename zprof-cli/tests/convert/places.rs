@@ -1,0 +1,205 @@
+//! What IN and OUT may be, and that every way gives the same trace.
+
+use std::fs::{self, File};
+use std::io::Read;
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, SystemTime};
+
+use serde_json::Value;
+use zprof_runtime::export::{PerfettoOptions, write_perfetto};
+
+use super::{arguments, convert, convert_input, elements, fixture, names, read, run, unzipped, zprof};
+
+/// The traces that TSL wrote of the fixtures.
+const TRACES: [(&str, &str); 3] = [
+    ("jax_cpu_small.xplane.pb", "jax_cpu_small.trace.json.gz"),
+    ("jax_cpu_mid.xplane.pb", "jax_cpu_mid.trace.json.gz"),
+    ("raw_host_planes.post.xplane.pb", "raw_host_planes.post.trace.json"),
+];
+
+fn tsl(name: &str) -> Vec<u8> {
+    let bytes = read(&fixture(name));
+    if name.ends_with(".gz") { unzipped(&bytes) } else { bytes }
+}
+
+#[test]
+fn fixtures_read_as_tsl_wrote_them() {
+    for (profile, trace) in TRACES {
+        let json = convert(arguments([&fixture(profile), &"-o", &"-"])).quiet("");
+        assert!(json.ends_with(b"]}") && !json.ends_with(b",{}]}"));
+        let theirs = tsl(trace);
+        assert!(elements(&json) == elements(&theirs), "{profile}");
+        let json = convert(arguments([&fixture(profile), &"-o", &"-", &"--tsl"])).quiet("");
+        assert!(json == theirs, "{profile}");
+    }
+    // Those without a trace of TSL's beside them convert as well.
+    for (profile, events) in [("raw_host_planes.xplane.pb", 6), ("host_events.xplane.pb", 3)] {
+        let json = convert(arguments([&fixture(profile), &"-o", &"-"])).quiet("");
+        assert_eq!(elements(&json).iter().filter(|element| element["ph"] == "X").count(), events, "{profile}");
+    }
+}
+
+#[test]
+fn the_trace_lies_beside_the_profile_unless_said() {
+    let (folder, profile) = run();
+    let json = convert(arguments([&profile, &"-o", &"-"])).quiet("");
+    let wrote = |name: &str| {
+        format!("zprof: wrote `{}`\n", folder.path().canonicalize().expect("is there").join(name).display())
+    };
+
+    assert_eq!(convert([&profile]).quiet(&wrote("vm.trace.json")), b"");
+    convert([folder.path()]).quiet(&wrote("vm.trace.json"));
+    convert(arguments([&profile, &"--format", &"json.gz"])).quiet(&wrote("vm.trace.json.gz"));
+    let out = folder.path().join("x.json");
+    assert_eq!(convert(arguments([&profile, &"-o", &out])).quiet(""), b"");
+    let zipped = folder.path().join("X.JSON.GZ");
+    convert(arguments([&profile, &"-o", &zipped])).quiet("");
+    let odd = folder.path().join("odd");
+    convert(arguments([&folder.path(), &"-o", &odd, &"--format", &"json"])).quiet("");
+    let relative = zprof().arg("convert").args(["vm.xplane.pb", "-o", "here.json"]).current_dir(folder.path()).output();
+    assert!(relative.expect("zprof starts").status.success());
+
+    let expected = ["X.JSON.GZ", "here.json", "odd", "vm.trace.json", "vm.trace.json.gz", "vm.xplane.pb", "x.json"];
+    assert_eq!(names(folder.path()), expected);
+    for name in ["here.json", "odd", "vm.trace.json", "x.json"] {
+        assert!(read(&folder.path().join(name)) == json, "{name}");
+    }
+    for name in ["X.JSON.GZ", "vm.trace.json.gz"] {
+        let bytes = read(&folder.path().join(name));
+        assert!(unzipped(&bytes) == json, "{name}");
+        assert!(bytes.len() * 5 < json.len(), "{name} has {} of {} bytes", bytes.len(), json.len());
+    }
+}
+
+#[test]
+fn perfetto_s_own_format_is_the_exporter_s() {
+    let (folder, profile) = run();
+    let mut expected = Vec::new();
+    let file = File::open(&profile).expect("is there");
+    write_perfetto(&file, &mut expected, &PerfettoOptions::default()).expect("is an XSpace");
+    for name in ["a.pftrace", "a.perfetto-trace"] {
+        let out = folder.path().join(name);
+        convert(arguments([&profile, &"-o", &out])).quiet("");
+        assert!(read(&out) == expected, "{name}");
+    }
+    assert!(convert(arguments([&profile, &"-o", &"-", &"--format", &"pftrace"])).quiet("") == expected);
+    assert!(convert(arguments([&profile, &"--format", &"pftrace"])).error.ends_with("vm.pftrace`\n"));
+    // Options reach it.
+    let few = convert(arguments([&profile, &"-o", &"-", &"--format", &"pftrace", &"--max-events", &"3"]));
+    assert!(few.quiet("zprof: left out 900 events after the first 3 (--max-events)\n").len() < expected.len() / 2);
+}
+
+#[test]
+fn standard_input_is_a_profile_too() {
+    let (folder, profile) = run();
+    let bytes = read(&profile);
+    let json = convert(arguments([&profile, &"-o", &"-"])).quiet("");
+    assert!(convert_input(bytes.clone(), &["-"]).quiet("") == json);
+    assert!(convert_input(bytes.clone(), &["-", "-o", "-"]).quiet("") == json);
+    assert!(unzipped(&convert_input(bytes.clone(), &["-", "--format", "json.gz"]).quiet("")) == json);
+    let out = folder.path().join("x.json");
+    assert_eq!(convert_input(bytes.clone(), &["-", "-o", out.to_str().expect("is UTF-8")]).quiet(""), b"");
+    assert!(read(&out) == json);
+    // A pipe by name, as a shell's `<(…)` is.
+    #[cfg(target_os = "linux")]
+    assert!(convert_input(bytes, &["/dev/stdin"]).quiet("") == json);
+}
+
+#[test]
+fn hosts_of_a_run_become_processes() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for host in ["b", "a"] {
+        let profile = folder.path().join(format!("{host}.xplane.pb"));
+        fs::copy(fixture("jax_cpu_small.xplane.pb"), profile).expect("is copied");
+    }
+    let done = convert([folder.path()]);
+    assert!(done.error.ends_with("all_hosts.trace.json`\n"), "{}", done.error);
+    let all = elements(&read(&folder.path().join("all_hosts.trace.json")));
+    let one = elements(&convert(arguments([&folder.path().join("a.xplane.pb"), &"-o", &"-"])).quiet(""));
+    // Each host's elements are the file's own but for process ids and names.
+    for (host, start) in [("a", 1_000_u64), ("b", 2_000)] {
+        let mut expected = one.clone();
+        for element in &mut expected {
+            let pid = element["pid"].as_u64().expect("is a number") + start;
+            if element["name"] == "process_sort_index" {
+                element["args"]["sort_index"] = pid.into();
+            }
+            if element["name"] == "process_name" {
+                let name = element["args"]["name"].as_str().expect("is text");
+                element["args"]["name"] = format!("{host} {name}").into();
+            }
+            element["pid"] = pid.into();
+        }
+        let of_host =
+            |element: &&Value| element["pid"].as_u64().is_some_and(|pid| (start..start + 1_000).contains(&pid));
+        assert!(all.iter().filter(of_host).eq(&expected), "{host}");
+    }
+    assert_eq!(all.len(), 2 * one.len());
+    assert!(
+        convert(arguments([&folder.path(), &"--tsl"]))
+            .refused()
+            .ends_with("has 2 hosts, and TSL converts one; name its file")
+    );
+}
+
+#[test]
+fn of_a_log_directory_the_newest_run_is_taken() {
+    let (folder, profile) = run();
+    let logs = folder.path().join("logs");
+    for (run, minutes) in [("2024_01_01", 1_u64), ("2024_01_02", 5)] {
+        let place = logs.join("plugins/profile").join(run);
+        fs::create_dir_all(&place).expect("is created");
+        let copy = place.join("vm.xplane.pb");
+        fs::copy(&profile, &copy).expect("is copied");
+        let file = File::options().write(true).open(&copy).expect("is there");
+        file.set_modified(SystemTime::now() - Duration::from_secs(60 * minutes)).expect("is changed");
+    }
+    let done = convert([&logs]);
+    let newest = logs.join("plugins/profile/2024_01_01");
+    let said = format!("zprof: `{}` has 2 runs; taking the newest, `{}`\n", logs.display(), newest.display());
+    assert!(done.error.starts_with(&said), "{}", done.error);
+    assert_eq!(names(&newest), ["vm.trace.json", "vm.xplane.pb"]);
+
+    fs::remove_dir_all(logs.join("plugins/profile/2024_01_02")).expect("is removed");
+    let done = convert([&logs]);
+    assert_eq!((done.code, done.error.lines().count()), (Some(0), 1), "{}", done.error);
+}
+
+#[test]
+fn a_link_stays_and_what_it_leads_to_is_written() {
+    let (folder, profile) = run();
+    let (link, file) = (folder.path().join("link.json"), folder.path().join("file.json"));
+    fs::write(&file, "old").expect("is written");
+    std::os::unix::fs::symlink(&file, &link).expect("is linked");
+    convert(arguments([&profile, &"-o", &link])).quiet("");
+    assert!(fs::symlink_metadata(&link).expect("is there").is_symlink());
+    assert_eq!(elements(&read(&file)).len(), elements(&read(&link)).len());
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_fault() {
+    let mut command = zprof();
+    let mut child =
+        command.arg("convert").arg(fixture("jax_cpu_mid.xplane.pb")).args(["-o", "-"]).spawn().expect("starts");
+    let mut out = child.stdout.take().expect("is a pipe");
+    let mut head = [0; 100];
+    out.read_exact(&mut head).expect("is read");
+    drop(out);
+    let mut error = String::new();
+    child.stderr.take().expect("is a pipe").read_to_string(&mut error).expect("is read");
+    assert_eq!((child.wait().expect("ends").code(), error.as_str()), (Some(0), ""));
+    assert!(head.starts_with(br#"{"displayTimeUnit":"ns""#));
+}
+
+#[test]
+fn cargo_zprof_is_the_same_command() {
+    let cargo = Command::new(env!("CARGO_BIN_EXE_cargo-zprof"))
+        .args(["zprof", "convert", "-o", "-"])
+        .arg(fixture("jax_cpu_small.xplane.pb"))
+        .output()
+        .expect("starts");
+    assert!(
+        cargo.stdout == convert(arguments([&fixture("jax_cpu_small.xplane.pb"), &Path::new("-o"), &"-"])).quiet("")
+    );
+}

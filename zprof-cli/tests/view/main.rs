@@ -1,0 +1,8 @@
+//! `zprof view` as its clients see it: raw requests, a browser, the desktop's launcher, and XProf.
+
+mod asked;
+mod browser;
+mod files;
+mod hostile;
+mod served;
+mod xprof;

@@ -1,0 +1,64 @@
+//! The hosts of a run, and how their processes are numbered in one trace.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use crate::xspace::Source;
+
+/// The first host has process ids from here on, the second from twice this, as in XProf.
+const STRIDE: u32 = 1_000;
+
+/// One host's XSpace, where several go into one trace.
+#[derive(Clone, Copy)]
+pub struct Host<'s> {
+    /// Name of the host, which is put before the names of its processes.
+    pub name: &'s str,
+    /// The XSpace.
+    pub source: &'s dyn Source,
+}
+
+impl fmt::Debug for Host<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Host").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+/// Gives each process of several hosts an id of its own.
+///
+/// `pids` are the processes as `(host from 0, id on that host)`. An id below 1000 becomes `1000 * (host + 1) + id`; others
+/// get what follows the last host's thousand, in order.
+pub(crate) fn number_processes(hosts: usize, pids: impl Iterator<Item = (usize, u32)>) -> BTreeMap<(usize, u32), u32> {
+    let base = |host: usize| u32::try_from(host).unwrap_or(u32::MAX).saturating_add(1).saturating_mul(STRIDE);
+    let mut shown: BTreeMap<(usize, u32), u32> = pids.map(|process| (process, 0)).collect();
+    let mut next = base(hosts);
+    for ((host, pid), id) in &mut shown {
+        if *pid < STRIDE {
+            *id = base(*host).saturating_add(*pid);
+        } else {
+            *id = next;
+            next = next.saturating_add(1);
+        }
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn processes_of_several_hosts_never_share_an_id() {
+        let pids = [(0, 701), (0, 1), (0, 1_701), (1, 701), (1, 0), (1, u32::MAX), (1, 1_000), (1, 701)];
+        let shown = number_processes(2, pids.into_iter());
+        let expected = [
+            ((0, 1), 1_001),
+            ((0, 701), 1_701),
+            ((0, 1_701), 3_000),
+            ((1, 0), 2_000),
+            ((1, 701), 2_701),
+            ((1, 1_000), 3_001),
+            ((1, u32::MAX), 3_002),
+        ];
+        assert_eq!(shown.into_iter().collect::<Vec<_>>(), expected);
+    }
+}

@@ -1,0 +1,331 @@
+//! The trace itself: processes, threads, and their events in order of time.
+
+use std::collections::HashMap;
+use std::io::Write;
+
+use foldhash::fast::FixedState;
+
+use super::args::Args;
+use super::encoder::{Encoder, Time, Type};
+use super::lanes::Lanes;
+use super::limit::Limit;
+use super::names::{Kind, Names};
+use super::order::{each_in_order, times};
+use super::output::Output;
+use super::planes::{Part, Plane, Thread, scan, threads};
+use super::{PerfettoOptions, PerfettoSummary};
+use crate::export::{Filter, Host};
+use crate::xspace::reader::{Event, each_event};
+use crate::xspace::window::Window;
+use crate::{Error, Result};
+
+/// The planes that a trace shows, of all hosts.
+pub(super) struct Document<'s, 'o> {
+    parts: Vec<Part<'s>>,
+    options: &'o PerfettoOptions,
+}
+
+/// Decides which events are written, and counts the others.
+struct Gate<'o> {
+    /// `None` if it keeps all events.
+    filter: Option<&'o Filter>,
+    limit: Option<Limit>,
+    summary: PerfettoSummary,
+}
+
+/// Writes one part after the other.
+struct Writer<'w, 'o> {
+    encoder: Encoder<'w>,
+    gate: Gate<'o>,
+    args: Args,
+    lanes: Lanes,
+    /// How many tracks there are.
+    tracks: u64,
+    /// How many processes there are.
+    processes: u32,
+    /// Place of the host.
+    host: u64,
+}
+
+/// A thread whose events are being written.
+struct Row<'a> {
+    names: &'a Names,
+    on_host_plane: bool,
+    process: u64,
+    thread: &'a Thread,
+    /// Tracks of its lanes; the first is its own.
+    lanes: Vec<u64>,
+    /// Tracks of counters by the id of their metadata.
+    counters: HashMap<i64, u64, FixedState>,
+    /// Whether the encoder is on it.
+    is_begun: bool,
+    /// Start of the event before.
+    last_ps: u64,
+}
+
+impl<'s, 'o> Document<'s, 'o> {
+    /// Finds the planes to show.
+    pub(super) fn scan(hosts: &[Host<'s>], options: &'o PerfettoOptions) -> Result<Self> {
+        Ok(Self { parts: scan(hosts, &options.filter)?, options })
+    }
+
+    /// Writes the trace.
+    pub(super) fn write(mut self, out: &mut dyn Write) -> Result<PerfettoSummary> {
+        let limit = match self.options.max_events {
+            None => None,
+            Some(max_events) => Limit::find(max_events, |each| self.each_start(each))?,
+        };
+        let mut writer = Writer {
+            encoder: Encoder::new(Output::new(out)),
+            gate: Gate { filter: self.filter(), limit, summary: PerfettoSummary::default() },
+            args: Args::default(),
+            lanes: Lanes::default(),
+            tracks: 0,
+            processes: 0,
+            host: 0,
+        };
+        for part in &mut self.parts {
+            writer.part(part).map_err(|error| of_host(part.host, error))?;
+            writer.host += 1;
+        }
+        writer.encoder.finish()?;
+        Ok(writer.gate.summary)
+    }
+
+    fn filter(&self) -> Option<&'o Filter> {
+        Some(&self.options.filter).filter(|filter| !filter.keeps_all_events())
+    }
+
+    /// Walks over the starts of all events that the filter keeps.
+    fn each_start(&mut self, each: &mut dyn FnMut(u64)) -> Result<()> {
+        let mut gate = Gate { filter: self.filter(), limit: None, summary: PerfettoSummary::default() };
+        for Part { window, host, planes, .. } in &mut self.parts {
+            let mut walk = |plane: &Plane| {
+                let names = Names::load(window, plane.header.body)?;
+                let (threads, _) = threads(window, plane)?;
+                threads.iter().flat_map(|thread| &thread.runs).try_for_each(|run| {
+                    each_event(window, run.body, |_, event| {
+                        let (start_ps, duration_ps) = times(run, event);
+                        if gate.keeps(&names.kind(event.metadata_id), start_ps, duration_ps) {
+                            each(start_ps);
+                        }
+                        Ok(())
+                    })
+                })
+            };
+            planes.iter().try_for_each(&mut walk).map_err(|error| of_host(*host, error))?;
+        }
+        Ok(())
+    }
+}
+
+impl Gate<'_> {
+    /// Whether an event is written. This is the only place that leaves one out.
+    #[inline]
+    fn keeps(&mut self, kind: &Kind, start_ps: u64, duration_ps: u64) -> bool {
+        if kind.hidden {
+            self.summary.events_hidden += 1;
+        } else if self.filter.is_some_and(|filter| !filter.keeps_event(start_ps, duration_ps)) {
+            self.summary.events_filtered += 1;
+        } else if self.limit.as_mut().is_some_and(|limit| !limit.keeps(start_ps)) {
+            self.summary.events_over_limit += 1;
+        } else {
+            self.summary.events += 1;
+            return true;
+        }
+        false
+    }
+}
+
+impl Writer<'_, '_> {
+    fn part(&mut self, part: &mut Part<'_>) -> Result<()> {
+        let Part { source, window, host, planes } = part;
+        for plane in planes {
+            let (threads, lines) = threads(window, plane)?;
+            if lines == 0 && !plane.is_known() {
+                continue;
+            }
+            self.gate.summary.planes += 1;
+            self.gate.summary.lines += lines;
+            let names = Names::load(window, plane.header.body)?;
+            self.encoder.begin_plane();
+            let process = self.new_track();
+            self.encoder.process(window, process, plane.pid, self.processes, *host, plane.header.name)?;
+            self.processes += 1;
+            let first = self.tracks + 1;
+            for thread in &threads {
+                let track = self.new_track();
+                self.encoder.thread(window, track, (plane.pid, thread.tid), thread.rank, thread.name)?;
+            }
+            for (track, thread) in (first..).zip(&threads) {
+                let mut row = Row {
+                    names: &names,
+                    on_host_plane: plane.is_host,
+                    process,
+                    thread,
+                    lanes: vec![track],
+                    counters: HashMap::default(),
+                    is_begun: false,
+                    last_ps: 0,
+                };
+                self.lanes.clear();
+                each_in_order(window, *source, &thread.runs, |window, event, start_ps, duration_ps| {
+                    self.event(window, &mut row, event, start_ps, duration_ps)
+                })?;
+                self.close(&row, u64::MAX)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn new_track(&mut self) -> u64 {
+        self.tracks += 1;
+        self.tracks
+    }
+
+    #[inline]
+    fn event(
+        &mut self,
+        window: &mut Window<'_>,
+        row: &mut Row<'_>,
+        event: &Event,
+        start_ps: u64,
+        duration_ps: u64,
+    ) -> Result<()> {
+        let kind = row.names.kind(event.metadata_id);
+        if !self.gate.keeps(&kind, start_ps, duration_ps) {
+            return Ok(());
+        }
+        self.args.gather(window, row.names, event)?;
+        if !row.is_begun {
+            self.encoder.begin_track(row.lanes[0]);
+            row.is_begun = true;
+        }
+        let start_ns = start_ps / 1_000;
+        let end_ps = start_ps.saturating_add(duration_ps);
+        if start_ps < row.last_ps {
+            // The head of the event lied, so that it comes too late for any lane.
+            return self.alone(window, row, &kind, start_ns, end_ps / 1_000, duration_ps == 0);
+        }
+        row.last_ps = start_ps;
+        self.close(row, start_ps)?;
+        if row.thread.is_counters && self.sample(window, row, event.metadata_id, &kind, start_ns)? {
+            return Ok(());
+        }
+        if duration_ps == 0 {
+            if self.lanes.has_room_for_instant(start_ns) {
+                return self.shown(window, row, &kind, Type::Instant, row.lanes[0], Time::Next(start_ns));
+            }
+            return self.alone(window, row, &kind, start_ns, start_ns, true);
+        }
+        match self.lanes.open(end_ps) {
+            Some(lane) => {
+                if lane == row.lanes.len() {
+                    let track = self.new_lane(window, row)?;
+                    row.lanes.push(track);
+                }
+                self.shown(window, row, &kind, Type::SliceBegin, row.lanes[lane], Time::Next(start_ns))
+            }
+            None => self.alone(window, row, &kind, start_ns, end_ps / 1_000, false),
+        }
+    }
+
+    /// Writes an event on a track for it alone, of which nothing needs to be remembered.
+    #[cold]
+    fn alone(
+        &mut self,
+        window: &mut Window<'_>,
+        row: &Row<'_>,
+        kind: &Kind,
+        start_ns: u64,
+        end_ns: u64,
+        is_instant: bool,
+    ) -> Result<()> {
+        let track = self.new_lane(window, row)?;
+        if is_instant {
+            return self.shown(window, row, kind, Type::Instant, track, Time::Any(start_ns));
+        }
+        self.shown(window, row, kind, Type::SliceBegin, track, Time::Any(start_ns))?;
+        self.encoder.slice_end(track, Time::Any(end_ns))
+    }
+
+    /// Writes the ends of what ends at `time_ps` or before.
+    #[inline]
+    fn close(&mut self, row: &Row<'_>, time_ps: u64) -> Result<()> {
+        let Self { encoder, lanes, .. } = self;
+        lanes.close(time_ps, |lane, end_ps| encoder.slice_end(row.lanes[lane], Time::Next(end_ps / 1_000)))
+    }
+
+    #[inline]
+    fn shown(
+        &mut self,
+        window: &mut Window<'_>,
+        row: &Row<'_>,
+        kind: &Kind,
+        r#type: Type,
+        track: u64,
+        time: Time,
+    ) -> Result<()> {
+        let Self { encoder, args, .. } = self;
+        encoder.begin(r#type, track, time);
+        match args.step_name {
+            Some(value) => encoder.value_name(window, row.names, row.names.value(value))?,
+            None => encoder.name(window, row.names, kind.name)?,
+        }
+        args.each(row.names, kind, |arg| encoder.annotation(window, row.names, arg.rank, arg.value))?;
+        for end in args.flows.ends(self.host, row.on_host_plane).into_iter().flatten() {
+            encoder.flow(end);
+        }
+        encoder.end(window)
+    }
+
+    /// Writes the sample of a counter; `false` if the event has no number.
+    fn sample(
+        &mut self,
+        window: &mut Window<'_>,
+        row: &mut Row<'_>,
+        metadata_id: i64,
+        kind: &Kind,
+        start_ns: u64,
+    ) -> Result<bool> {
+        if self.args.step_name.is_some() {
+            return Ok(false); // its name is its own, not that of the counter
+        }
+        let Some((unit, value)) = self.args.take_sample() else { return Ok(false) };
+        let track = match row.counters.get(&metadata_id) {
+            Some(track) => *track,
+            None => {
+                let track = self.new_track();
+                self.encoder.counter(window, track, row.process, row.names, kind.name, unit)?;
+                row.counters.insert(metadata_id, track);
+                track
+            }
+        };
+        self.encoder.begin(Type::Counter, track, Time::Next(start_ns));
+        self.encoder.sample(value);
+        let Self { encoder, args, .. } = self;
+        args.each(row.names, kind, |arg| match arg.rank == unit {
+            true => Ok(()), // what the sample hides
+            false => encoder.annotation(window, row.names, arg.rank, arg.value),
+        })?;
+        encoder.end(window)?;
+        Ok(true)
+    }
+
+    /// Describes one more lane of a thread.
+    fn new_lane(&mut self, window: &mut Window<'_>, row: &Row<'_>) -> Result<u64> {
+        let track = self.new_track();
+        self.gate.summary.lanes += 1;
+        let number = crate::xspace::wire::wide(row.lanes.len()) + 1;
+        self.encoder.lane(window, track, row.lanes[0], row.thread.name, number)?;
+        Ok(track)
+    }
+}
+
+#[cold]
+fn of_host(host: Option<&str>, error: Error) -> Error {
+    match host {
+        Some(name) => error.context(format_args!("host `{name}`")),
+        None => error,
+    }
+}

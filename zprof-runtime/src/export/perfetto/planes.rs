@@ -1,0 +1,166 @@
+//! Which planes a trace shows as processes, and which threads their lines are.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::Result;
+use crate::export::json::document::{DEVICE_PREFIXES, FIRST_DEVICE_PID, HOST_PID, HOST_PLANE, LONGEST_PREFIX};
+use crate::export::{Filter, Host, host};
+use crate::xspace::Source;
+use crate::xspace::reader::{PlaneHeader, each_line, each_plane};
+use crate::xspace::window::{Extent, PIECE, Window};
+
+/// First id of processes that have none of their own.
+const FIRST_FREE_PID: u32 = 10_001;
+/// Name of lines whose events are samples of counters.
+const COUNTER_LINE: &[u8] = b"_counters_";
+
+/// One host's part of a trace.
+pub(super) struct Part<'s> {
+    pub(super) source: &'s dyn Source,
+    pub(super) window: Window<'s>,
+    /// Name of the host where there are several.
+    pub(super) host: Option<&'s str>,
+    /// The host's plane first, then the others in the order of the file.
+    pub(super) planes: Vec<Plane>,
+}
+
+/// A plane that may be shown.
+pub(super) struct Plane {
+    pub(super) header: PlaneHeader,
+    /// Id of the process as the JSON has it on one host; `None` if the JSON has no such.
+    wanted_pid: Option<u32>,
+    /// Id of the process in the trace.
+    pub(super) pid: u32,
+    pub(super) is_host: bool,
+}
+
+impl Plane {
+    /// Whether it is shown even if it has no lines.
+    pub(super) fn is_known(&self) -> bool {
+        self.wanted_pid.is_some()
+    }
+}
+
+/// One line's events.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Run {
+    pub(super) body: Extent,
+    pub(super) timestamp_ns: i64,
+}
+
+/// Lines of a plane with one id.
+pub(super) struct Thread {
+    pub(super) tid: u32,
+    pub(super) name: Extent,
+    pub(super) is_counters: bool,
+    /// Place among the threads of its process.
+    pub(super) rank: u32,
+    pub(super) runs: Vec<Run>,
+}
+
+/// Finds the planes of all hosts.
+pub(super) fn scan<'s>(hosts: &[Host<'s>], filter: &Filter) -> Result<Vec<Part<'s>>> {
+    let several = hosts.len() > 1;
+    let mut parts = Vec::new();
+    for host in hosts {
+        let mut window = Window::new(host.source)?;
+        let host_name = several.then_some(host.name);
+        let planes = find_planes(&mut window, filter).map_err(|error| match host_name {
+            Some(name) => error.context(format_args!("host `{name}`")),
+            None => error,
+        })?;
+        parts.push(Part { source: host.source, window, host: host_name, planes });
+    }
+    number_processes(&mut parts);
+    Ok(parts)
+}
+
+fn find_planes(window: &mut Window<'_>, filter: &Filter) -> Result<Vec<Plane>> {
+    let mut first = None;
+    let mut others = Vec::new();
+    each_plane(window, |window, header| {
+        if !filter.planes.is_empty() && !filter.keeps_plane(window.piece(header.name)?) {
+            return Ok(());
+        }
+        let head = window.piece(Extent { len: header.name.len.min(LONGEST_PREFIX), ..header.name })?;
+        if first.is_none() && header.name.len <= PIECE && head == HOST_PLANE {
+            first = Some(Plane { header, wanted_pid: Some(HOST_PID), pid: 0, is_host: true });
+            return Ok(());
+        }
+        let is_device = DEVICE_PREFIXES.iter().any(|prefix| head.starts_with(prefix));
+        let device_pid = FIRST_DEVICE_PID.wrapping_add(header.id) as u32; // the low 32 bits, as in the JSON
+        let is_host = head.starts_with(b"/host:");
+        others.push(Plane { header, wanted_pid: is_device.then_some(device_pid), pid: 0, is_host });
+        Ok(())
+    })?;
+    Ok(first.into_iter().chain(others).collect())
+}
+
+/// Gives each process an id of its own that viewers can hold: 1 to 2^31 - 1.
+fn number_processes(parts: &mut [Part<'_>]) {
+    let wanted = parts
+        .iter()
+        .enumerate()
+        .flat_map(|(host, part)| part.planes.iter().filter_map(move |plane| plane.wanted_pid.map(|pid| (host, pid))));
+    let shown = if parts.len() > 1 { host::number_processes(parts.len(), wanted) } else { BTreeMap::new() };
+    let mut taken = BTreeSet::new();
+    for (host, part) in parts.iter_mut().enumerate() {
+        for plane in &mut part.planes {
+            let Some(wanted) = plane.wanted_pid else { continue };
+            let pid = shown.get(&(host, wanted)).copied().unwrap_or(wanted);
+            if pid != 0 && i32::try_from(pid).is_ok() && taken.insert(pid) {
+                plane.pid = pid;
+            }
+        }
+    }
+    let mut next = FIRST_FREE_PID;
+    for plane in parts.iter_mut().flat_map(|part| &mut part.planes).filter(|plane| plane.pid == 0) {
+        while !taken.insert(next) {
+            next = next.saturating_add(1);
+        }
+        plane.pid = next;
+        next = next.saturating_add(1); // a plane takes bytes: there are never 2^31
+    }
+}
+
+/// Reads the lines of a plane: its threads in ascending order of their ids, and the number of its lines.
+pub(super) fn threads(window: &mut Window<'_>, plane: &Plane) -> Result<(Vec<Thread>, u64)> {
+    struct Found {
+        thread: Thread,
+        place: u32,
+    }
+    let mut found: BTreeMap<u32, Found> = BTreeMap::new();
+    let mut place = 0_u32;
+    let mut lines = 0;
+    each_line(window, plane.header.body, |window, header| {
+        lines += 1;
+        place = place.saturating_add(1);
+        let tid = header.shown_id as u32; // the low 32 bits, as in the JSON
+        let name = header.shown_name;
+        let counters = name.len == wide_len(COUNTER_LINE) && window.piece(name)? == COUNTER_LINE;
+        let entry = found.entry(tid).or_insert_with(|| Found {
+            thread: Thread { tid, name, is_counters: counters, rank: 0, runs: Vec::new() },
+            place,
+        });
+        (entry.thread.name, entry.thread.is_counters, entry.place) = (name, counters, place);
+        entry.thread.runs.push(Run { body: header.body, timestamp_ns: header.timestamp_ns });
+        Ok(())
+    })?;
+    let mut found: Vec<Found> = found.into_values().collect();
+    if plane.is_host {
+        let mut places: Vec<u32> = found.iter().map(|found| found.place).collect();
+        places.sort_unstable();
+        for found in &mut found {
+            found.thread.rank = places.partition_point(|place| *place < found.place) as u32; // at most 2^32 places
+        }
+    } else {
+        for (rank, found) in (0..).zip(&mut found) {
+            found.thread.rank = rank;
+        }
+    }
+    Ok((found.into_iter().map(|found| found.thread).collect(), lines))
+}
+
+fn wide_len(text: &[u8]) -> u64 {
+    crate::xspace::wire::wide(text.len())
+}
