@@ -22,8 +22,6 @@ enum Command {
     Nsys(nsys::Args),
     Rocprofv3(rocprofv3::Args),
     Xctrace(xctrace::Args),
-    #[command(name = "__probe-plugin", hide = true)]
-    ProbePlugin(doctor::probe::Args),
     View(view::Args),
     Completions(completions::Args),
     Man(man::Args),
@@ -38,7 +36,6 @@ impl Cli {
             Command::Nsys(args) => nsys::run(&args),
             Command::Rocprofv3(args) => rocprofv3::run(&args),
             Command::Xctrace(args) => xctrace::run(&args),
-            Command::ProbePlugin(args) => doctor::probe::run(&args),
             Command::View(args) => view::run(&args),
             Command::Completions(args) => completions::run(&args),
             Command::Man(args) => man::run(&args),

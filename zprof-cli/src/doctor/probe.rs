@@ -2,7 +2,7 @@
 //! library may crash or never return.
 
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -18,16 +18,21 @@ const GROUP: &str = "plugins";
 /// How long a plugin may take to be loaded.
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// The plugin that a probing process loads.
-#[derive(Debug, clap::Args)]
-pub(crate) struct Args {
-    path: PathBuf,
+/// The word that makes this program a probing process. It is no command for people: help and completions do not have it.
+const WORD: &str = "__probe-plugin";
+
+/// The plugin to be loaded, if the command line is that of a probing process.
+pub(crate) fn asked(arguments: &[OsString]) -> Option<&Path> {
+    match arguments {
+        [_, word, path] if word == WORD => Some(Path::new(path)),
+        _ => None,
+    }
 }
 
 /// What a probing process does: loads the plugin and prints what it is, as JSON on a line of its own, after whatever
 /// the library prints.
-pub(crate) fn run(args: &Args) -> Result<ExitCode> {
-    let platform = Platform::load(&args.path)?;
+pub(crate) fn run(path: &Path) -> Result<ExitCode> {
+    let platform = Platform::load(path)?;
     let (major, minor) = platform.api_version().unwrap_or_default();
     let answer = json!({
         "version": format!("{major}.{minor}"),
@@ -82,7 +87,7 @@ struct Answer {
 /// Asks a process to load the plugin.
 fn probe(path: &Path) -> Result<Answer, String> {
     let own = std::env::current_exe().map_err(|error| format!("this program cannot be found: {error}"))?;
-    let arguments = [OsString::from("__probe-plugin"), "--".into(), path.into()];
+    let arguments = [OsString::from(WORD), path.into()];
     let printed = output_of(own.as_os_str(), &arguments, LIMIT).map_err(|error| error.to_string())?;
     if printed.status.success() {
         return parse(&printed.out).ok_or_else(|| "it ended the process before it could be asked".to_owned());

@@ -15,7 +15,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicI32, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use rustix::io::Errno;
@@ -28,8 +28,9 @@ use super::{CommandLine, tell};
 /// How often a program that is not there yet is looked for again, to pass a signal on.
 const AGAIN: Duration = Duration::from_millis(50);
 
-/// Signals closer together than this are one: `timeout` sends one to its child and one to the whole group.
-const ONE: Duration = Duration::from_millis(5);
+/// What comes so soon after the first signal, before that is passed on, is one with it: `timeout` sends one to its child
+/// and one to the whole group.
+const ONE: Duration = Duration::from_millis(2);
 
 /// A tool about to run a program.
 #[derive(Debug)]
@@ -111,7 +112,7 @@ struct Run {
 impl Run {
     /// Passes the first signal on and aborts at the second.
     fn forward(&self, signals: &mut Signals) {
-        let mut first: Option<(Event, Instant)> = None;
+        let mut first: Option<Event> = None;
         let mut delivered = false;
         loop {
             let waits = first.is_some() && !delivered;
@@ -126,9 +127,10 @@ impl Run {
             }
             match (event, first) {
                 (None, None) => {}
-                (None, Some((event, _))) => delivered = self.deliver(event),
+                (None, Some(event)) => delivered = self.deliver(event),
                 (Some(event), None) => {
-                    first = Some((event, Instant::now()));
+                    first = Some(event);
+                    while let Ok(Some(_)) = signals.next(Some(ONE)) {}
                     delivered = self.deliver(event);
                     if delivered {
                         tell(format_args!(
@@ -142,7 +144,6 @@ impl Run {
                         ));
                     }
                 }
-                (Some(_), Some((_, since))) if since.elapsed() < ONE => {}
                 (Some(event), Some(_)) => self.abort(event.signal),
             }
         }
