@@ -176,9 +176,8 @@ impl Run {
         let all = processes::all();
         let own = rustix::process::getpid().as_raw_pid();
         let tree = processes::tree(&all, self.root.as_raw_pid());
-        let mut pids: Vec<i32> = tree.iter().map(|process| process.pid).filter(|pid| *pid != own).collect();
-        // Children first: a tool whose program ends would write on, and then it is ended too.
-        pids.reverse();
+        // Parents first: a tool whose program ends would write a report.
+        let pids: Vec<i32> = tree.iter().map(|process| process.pid).filter(|pid| *pid != own).collect();
         send(&pids, Signal::KILL);
         // What has lost its parent since is in the group still.
         let _ = rustix::process::kill_process_group(self.tool, Signal::KILL);
