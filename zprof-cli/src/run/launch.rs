@@ -80,6 +80,11 @@ pub(crate) fn execute(launch: &Launch) -> Result<Ended> {
     let mut terminal = Terminal::default();
     let status = wait(tool, &mut terminal).with_context(|| format!("failed to wait for `{}`", launch.tool))?;
     terminal.take_back();
+    // Acquire: pairs with the release of the abort. What was killed is gone when this process is; a signal more, in the
+    // meantime, kills what has got away.
+    if run.phase.load(Ordering::Acquire) == ABORTED {
+        while matches!(rustix::process::wait(WaitOptions::empty()), Ok(_) | Err(Errno::INTR)) {}
+    }
     drop(run.ending.lock().unwrap_or_else(PoisonError::into_inner));
     // AcqRel: what the other thread wrote to `last` before it aborted is read below.
     let aborted = run.phase.swap(ENDED, Ordering::AcqRel) == ABORTED;
