@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 const UNSAFE: &[&str] = &[
     "examples/examples/pjrt/abi.rs",
     "examples/examples/pjrt/plugin.rs",
+    "zprof-cli/src/run/signals.rs",
     "zprof-runtime/src/clock.rs",
     "zprof-runtime/src/annotate/nvtx.rs",
     "zprof-runtime/src/annotate/roctx.rs",

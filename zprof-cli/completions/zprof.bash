@@ -28,6 +28,9 @@ _zprof() {
             zprof,diff)
                 cmd="zprof__subcmd__diff"
                 ;;
+            zprof,doctor)
+                cmd="zprof__subcmd__doctor"
+                ;;
             zprof,flame)
                 cmd="zprof__subcmd__flame"
                 ;;
@@ -37,11 +40,23 @@ _zprof() {
             zprof,man)
                 cmd="zprof__subcmd__man"
                 ;;
+            zprof,neuron)
+                cmd="zprof__subcmd__neuron"
+                ;;
+            zprof,nsys)
+                cmd="zprof__subcmd__nsys"
+                ;;
+            zprof,rocprofv3)
+                cmd="zprof__subcmd__rocprofv3"
+                ;;
             zprof,summary)
                 cmd="zprof__subcmd__summary"
                 ;;
             zprof,view)
                 cmd="zprof__subcmd__view"
+                ;;
+            zprof,xctrace)
+                cmd="zprof__subcmd__xctrace"
                 ;;
             zprof__subcmd__help,check)
                 cmd="zprof__subcmd__help__subcmd__check"
@@ -55,6 +70,9 @@ _zprof() {
             zprof__subcmd__help,diff)
                 cmd="zprof__subcmd__help__subcmd__diff"
                 ;;
+            zprof__subcmd__help,doctor)
+                cmd="zprof__subcmd__help__subcmd__doctor"
+                ;;
             zprof__subcmd__help,flame)
                 cmd="zprof__subcmd__help__subcmd__flame"
                 ;;
@@ -64,11 +82,83 @@ _zprof() {
             zprof__subcmd__help,man)
                 cmd="zprof__subcmd__help__subcmd__man"
                 ;;
+            zprof__subcmd__help,neuron)
+                cmd="zprof__subcmd__help__subcmd__neuron"
+                ;;
+            zprof__subcmd__help,nsys)
+                cmd="zprof__subcmd__help__subcmd__nsys"
+                ;;
+            zprof__subcmd__help,rocprofv3)
+                cmd="zprof__subcmd__help__subcmd__rocprofv3"
+                ;;
             zprof__subcmd__help,summary)
                 cmd="zprof__subcmd__help__subcmd__summary"
                 ;;
             zprof__subcmd__help,view)
                 cmd="zprof__subcmd__help__subcmd__view"
+                ;;
+            zprof__subcmd__help,xctrace)
+                cmd="zprof__subcmd__help__subcmd__xctrace"
+                ;;
+            zprof__subcmd__help__subcmd__neuron,ingest)
+                cmd="zprof__subcmd__help__subcmd__neuron__subcmd__ingest"
+                ;;
+            zprof__subcmd__help__subcmd__neuron,profile)
+                cmd="zprof__subcmd__help__subcmd__neuron__subcmd__profile"
+                ;;
+            zprof__subcmd__help__subcmd__neuron,server)
+                cmd="zprof__subcmd__help__subcmd__neuron__subcmd__server"
+                ;;
+            zprof__subcmd__help__subcmd__neuron,summary-json)
+                cmd="zprof__subcmd__help__subcmd__neuron__subcmd__summary__subcmd__json"
+                ;;
+            zprof__subcmd__help__subcmd__neuron,summary-perfetto)
+                cmd="zprof__subcmd__help__subcmd__neuron__subcmd__summary__subcmd__perfetto"
+                ;;
+            zprof__subcmd__help__subcmd__neuron,summary-txt)
+                cmd="zprof__subcmd__help__subcmd__neuron__subcmd__summary__subcmd__txt"
+                ;;
+            zprof__subcmd__neuron,help)
+                cmd="zprof__subcmd__neuron__subcmd__help"
+                ;;
+            zprof__subcmd__neuron,ingest)
+                cmd="zprof__subcmd__neuron__subcmd__ingest"
+                ;;
+            zprof__subcmd__neuron,profile)
+                cmd="zprof__subcmd__neuron__subcmd__profile"
+                ;;
+            zprof__subcmd__neuron,server)
+                cmd="zprof__subcmd__neuron__subcmd__server"
+                ;;
+            zprof__subcmd__neuron,summary-json)
+                cmd="zprof__subcmd__neuron__subcmd__summary__subcmd__json"
+                ;;
+            zprof__subcmd__neuron,summary-perfetto)
+                cmd="zprof__subcmd__neuron__subcmd__summary__subcmd__perfetto"
+                ;;
+            zprof__subcmd__neuron,summary-txt)
+                cmd="zprof__subcmd__neuron__subcmd__summary__subcmd__txt"
+                ;;
+            zprof__subcmd__neuron__subcmd__help,help)
+                cmd="zprof__subcmd__neuron__subcmd__help__subcmd__help"
+                ;;
+            zprof__subcmd__neuron__subcmd__help,ingest)
+                cmd="zprof__subcmd__neuron__subcmd__help__subcmd__ingest"
+                ;;
+            zprof__subcmd__neuron__subcmd__help,profile)
+                cmd="zprof__subcmd__neuron__subcmd__help__subcmd__profile"
+                ;;
+            zprof__subcmd__neuron__subcmd__help,server)
+                cmd="zprof__subcmd__neuron__subcmd__help__subcmd__server"
+                ;;
+            zprof__subcmd__neuron__subcmd__help,summary-json)
+                cmd="zprof__subcmd__neuron__subcmd__help__subcmd__summary__subcmd__json"
+                ;;
+            zprof__subcmd__neuron__subcmd__help,summary-perfetto)
+                cmd="zprof__subcmd__neuron__subcmd__help__subcmd__summary__subcmd__perfetto"
+                ;;
+            zprof__subcmd__neuron__subcmd__help,summary-txt)
+                cmd="zprof__subcmd__neuron__subcmd__help__subcmd__summary__subcmd__txt"
                 ;;
             *)
                 ;;
@@ -77,7 +167,7 @@ _zprof() {
 
     case "${cmd}" in
         zprof)
-            opts="-h -V --help --version convert summary diff flame check view completions man help"
+            opts="-h -V --help --version convert summary diff flame check view nsys rocprofv3 neuron xctrace doctor completions man help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -190,6 +280,20 @@ _zprof() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
+        zprof__subcmd__doctor)
+            opts="-h --json --strict --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
         zprof__subcmd__flame)
             opts="-o -h --output --folded --by-thread --planes --title --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
@@ -221,7 +325,7 @@ _zprof() {
             return 0
             ;;
         zprof__subcmd__help)
-            opts="convert summary diff flame check view completions man help"
+            opts="convert summary diff flame check view nsys rocprofv3 neuron xctrace doctor completions man help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -290,6 +394,20 @@ _zprof() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
+        zprof__subcmd__help__subcmd__doctor)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
         zprof__subcmd__help__subcmd__flame)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
@@ -332,6 +450,132 @@ _zprof() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
+        zprof__subcmd__help__subcmd__neuron)
+            opts="profile server ingest summary-json summary-txt summary-perfetto"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        zprof__subcmd__help__subcmd__neuron__subcmd__ingest)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        zprof__subcmd__help__subcmd__neuron__subcmd__profile)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        zprof__subcmd__help__subcmd__neuron__subcmd__server)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        zprof__subcmd__help__subcmd__neuron__subcmd__summary__subcmd__json)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        zprof__subcmd__help__subcmd__neuron__subcmd__summary__subcmd__perfetto)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        zprof__subcmd__help__subcmd__neuron__subcmd__summary__subcmd__txt)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        zprof__subcmd__help__subcmd__nsys)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        zprof__subcmd__help__subcmd__rocprofv3)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
         zprof__subcmd__help__subcmd__summary)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
@@ -360,6 +604,20 @@ _zprof() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
+        zprof__subcmd__help__subcmd__xctrace)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
         zprof__subcmd__man)
             opts="-h --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
@@ -367,6 +625,272 @@ _zprof() {
                 return 0
             fi
             case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        zprof__subcmd__neuron)
+            opts="-h --help profile server ingest summary-json summary-txt summary-perfetto help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        zprof__subcmd__neuron__subcmd__help)
+            opts="profile server ingest summary-json summary-txt summary-perfetto help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        zprof__subcmd__neuron__subcmd__help__subcmd__help)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        zprof__subcmd__neuron__subcmd__help__subcmd__ingest)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        zprof__subcmd__neuron__subcmd__help__subcmd__profile)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        zprof__subcmd__neuron__subcmd__help__subcmd__server)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        zprof__subcmd__neuron__subcmd__help__subcmd__summary__subcmd__json)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        zprof__subcmd__neuron__subcmd__help__subcmd__summary__subcmd__perfetto)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        zprof__subcmd__neuron__subcmd__help__subcmd__summary__subcmd__txt)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        zprof__subcmd__neuron__subcmd__ingest)
+            opts="-h --data-path --dry-run --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --data-path)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        zprof__subcmd__neuron__subcmd__profile)
+            opts="-h --root --dry-run --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --root)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        zprof__subcmd__neuron__subcmd__server)
+            opts="-h --data-path --port --dry-run --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --data-path)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --port)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        zprof__subcmd__neuron__subcmd__summary__subcmd__json)
+            opts="-h --dry-run --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        zprof__subcmd__neuron__subcmd__summary__subcmd__perfetto)
+            opts="-h --dry-run --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        zprof__subcmd__neuron__subcmd__summary__subcmd__txt)
+            opts="-h --dry-run --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        zprof__subcmd__nsys)
+            opts="-o -h --no-sudo --output --no-check --dry-run --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --output)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -o)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        zprof__subcmd__rocprofv3)
+            opts="-h --rocm-root --dry-run --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --rocm-root)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -408,6 +932,28 @@ _zprof() {
             fi
             case "${prev}" in
                 --port)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        zprof__subcmd__xctrace)
+            opts="-o -h --output --dry-run --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --output)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -o)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use crate::{check, completions, convert, diff, flame, man, summary, view};
+use crate::{check, completions, convert, diff, doctor, flame, man, neuron, nsys, rocprofv3, summary, view, xctrace};
 
 /// Convert, summarise, compare and open profiles; run programs under the vendors' profilers.
 #[derive(Debug, Parser)]
@@ -22,6 +22,11 @@ enum Command {
     Flame(flame::Args),
     Check(check::Args),
     View(view::Args),
+    Nsys(nsys::Args),
+    Rocprofv3(rocprofv3::Args),
+    Neuron(neuron::Args),
+    Xctrace(xctrace::Args),
+    Doctor(doctor::Args),
     Completions(completions::Args),
     Man(man::Args),
 }
@@ -35,6 +40,11 @@ impl Cli {
             Command::Flame(args) => flame::run(&args),
             Command::Check(args) => check::run(&args),
             Command::View(args) => view::run(&args),
+            Command::Nsys(args) => nsys::run(&args),
+            Command::Rocprofv3(args) => rocprofv3::run(&args),
+            Command::Neuron(args) => neuron::run(&args),
+            Command::Xctrace(args) => xctrace::run(&args),
+            Command::Doctor(args) => doctor::run(&args),
             Command::Completions(args) => completions::run(&args),
             Command::Man(args) => man::run(&args),
         }

@@ -6,12 +6,17 @@ mod completions;
 mod convert;
 mod csv;
 mod diff;
+mod doctor;
 mod flame;
 mod format;
 mod input;
 mod man;
+mod neuron;
+mod nsys;
 mod output;
 mod progress;
+mod rocprofv3;
+mod run;
 mod serve;
 mod summary;
 mod table;
@@ -20,6 +25,7 @@ mod units;
 mod view;
 mod welch;
 mod whole;
+mod xctrace;
 #[cfg(unix)]
 mod xprof;
 
@@ -33,8 +39,13 @@ use clap::Parser;
 /// program that was run.
 #[must_use]
 pub fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
-    // Help and usage errors are clap's: it prints them and ends the process with 0 or 2.
-    match cli::Cli::parse_from(arguments).run() {
+    let arguments: Vec<OsString> = arguments.collect();
+    let result = match doctor::probe::asked(&arguments) {
+        Some(plugin) => doctor::probe::run(plugin),
+        // Help and usage errors are clap's: it prints them and ends the process with 0 or 2.
+        None => cli::Cli::parse_from(arguments).run(),
+    };
+    match result {
         Ok(code) => code,
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {

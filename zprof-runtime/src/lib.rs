@@ -48,6 +48,21 @@ pub use value::Value;
 /// Whether the recorder is compiled in (feature `enable`).
 pub const ENABLED: bool = cfg!(feature = "enable");
 
+/// The features of this crate, and whether each is compiled in: for `zprof doctor`.
+#[doc(hidden)]
+pub const FEATURES: &[(&str, bool)] = &[
+    ("enable", cfg!(feature = "enable")),
+    ("pjrt", cfg!(feature = "pjrt")),
+    ("nvtx", cfg!(feature = "nvtx")),
+    ("roctx", cfg!(feature = "roctx")),
+    ("signpost", cfg!(feature = "signpost")),
+];
+
+#[cfg(not(zprof_loom))]
+#[doc(hidden)]
+#[path = "doctor.rs"]
+pub mod __doctor;
+
 #[cfg(not(zprof_loom))]
 #[doc(hidden)]
 #[path = "testing.rs"]

@@ -137,6 +137,15 @@ pub(super) fn find() -> (Option<Plugin>, String) {
     }
 }
 
+/// What [`find`] would try, in its order: the library, the place, and whether the environment names it.
+pub(crate) fn candidates() -> Vec<(PathBuf, String, bool)> {
+    let steps = steps(&This).into_iter();
+    let candidates = steps.flat_map(|Step { place, named, candidates }| {
+        candidates.into_iter().map(move |candidate| (candidate.path, place.clone(), named))
+    });
+    candidates.collect()
+}
+
 fn told(misses: &[String]) -> String {
     if misses.is_empty() { String::new() } else { format!(" (not used: {})", misses.join("; ")) }
 }

@@ -16,5 +16,6 @@ mod table;
 
 pub(crate) use call::CallNode;
 pub(crate) use capture::{Capture, Finished};
+pub(crate) use find::candidates;
 pub use plugin::Plugin;
 pub use session::PluginSession;

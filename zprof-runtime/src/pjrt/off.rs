@@ -98,6 +98,11 @@ impl Plugin {
     }
 }
 
+/// What would be tried: nothing.
+pub(crate) fn candidates() -> Vec<(std::path::PathBuf, String, bool)> {
+    Vec::new()
+}
+
 impl CallNode {
     /// The start of the chain.
     pub(crate) fn as_ptr(&self) -> *const c_void {

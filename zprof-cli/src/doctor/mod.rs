@@ -1,0 +1,150 @@
+//! `zprof doctor`: what works here, and the cure for what does not.
+
+mod permissions;
+pub(crate) mod probe;
+mod tools;
+
+use std::fs;
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use anyhow::{Context, Result};
+use serde_json::{Value, json};
+use zprof_runtime::{__doctor as runtime, FEATURES};
+
+/// Say what works on this machine, and the cure for what does not.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+    /// Exit with 1 if anything is missing.
+    #[arg(long)]
+    strict: bool,
+}
+
+/// One thing that was looked at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Check {
+    group: &'static str,
+    name: String,
+    works: bool,
+    /// What was found.
+    detail: String,
+    /// What makes it work, where it does not.
+    cure: Option<String>,
+}
+
+impl Check {
+    fn yes(group: &'static str, name: impl Into<String>, detail: impl Into<String>) -> Self {
+        Self { group, name: name.into(), works: true, detail: detail.into(), cure: None }
+    }
+
+    fn no(group: &'static str, name: impl Into<String>, detail: impl Into<String>, cure: impl Into<String>) -> Self {
+        Self { group, name: name.into(), works: false, detail: detail.into(), cure: Some(cure.into()) }
+    }
+}
+
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+    let mut checks = features();
+    checks.push(clock());
+    checks.extend(probe::plugins());
+    checks.extend(tools::all());
+    checks.extend(permissions::all());
+    let text = if args.json { json_text(&checks) } else { plain_text(&checks) };
+    io::stdout().lock().write_all(text.as_bytes()).context("failed to print")?;
+    let fails = args.strict && checks.iter().any(|check| !check.works);
+    Ok(if fails { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// Features of the runtime in this command. A program has its own.
+fn features() -> Vec<Check> {
+    let check = |(name, built): &(&str, bool)| {
+        if *built {
+            Check::yes("features of this command", *name, "built in")
+        } else {
+            let cure = "nothing here needs it; for a program, `cargo tree -e features -i zprof` tells what it has";
+            Check::no("features of this command", *name, "not built in", cure)
+        }
+    };
+    FEATURES.iter().map(check).collect()
+}
+
+/// What scopes are timed by, and what the system itself uses.
+fn clock() -> Check {
+    const GROUP: &str = "clock";
+    let source = runtime::clock_source();
+    let kernel = fs::read_to_string("/sys/devices/system/clocksource/clocksource0/current_clocksource");
+    let kernel = kernel.map(|name| format!("; the kernel uses {}", name.trim())).unwrap_or_default();
+    match source {
+        "monotonic" => Check::no(
+            GROUP,
+            source,
+            format!(
+                "the processor's counter is not trusted here, so each scope pays for two system clock readings{kernel}"
+            ),
+            "profiles are right all the same; a virtual machine may offer the counter (`tsc`) by its settings, and \
+             `dmesg | grep -i tsc` tells why the kernel took it off its list",
+        ),
+        counter => Check::yes(GROUP, counter, format!("the processor's own counter{kernel}")),
+    }
+}
+
+fn plain_text(checks: &[Check]) -> String {
+    let mut text = String::new();
+    let mut group = "";
+    for check in checks {
+        if check.group != group {
+            if !group.is_empty() {
+                text.push('\n');
+            }
+            group = check.group;
+            text.push_str(group);
+            text.push('\n');
+        }
+        let mark = if check.works { "yes" } else { "no " };
+        text.push_str(&format!("  {mark}  {}: {}\n", check.name, check.detail));
+        if let Some(cure) = &check.cure {
+            text.push_str(&format!("       cure: {cure}\n"));
+        }
+    }
+    text
+}
+
+/// `{"checks": [{"group", "name", "works", "detail", "cure"}, …]}`; `cure` is null where nothing is to be done.
+fn json_text(checks: &[Check]) -> String {
+    let check = |check: &Check| {
+        json!({
+            "group": check.group,
+            "name": check.name,
+            "works": check.works,
+            "detail": check.detail,
+            "cure": check.cure,
+        })
+    };
+    let checks: Vec<Value> = checks.iter().map(check).collect();
+    format!("{:#}\n", json!({ "checks": checks }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_forms_say_the_same() {
+        let checks = [
+            Check::yes("tools", "nsys", "2022.4"),
+            Check::no("tools", "xprof", "not found", "pip install xprof"),
+            Check::yes("clock", "tsc", "good"),
+        ];
+        let text = "tools\n  yes  nsys: 2022.4\n  no   xprof: not found\n       cure: pip install xprof\n\nclock\n  yes  \
+                    tsc: good\n";
+        assert_eq!(plain_text(&checks), text);
+        let value: Value = serde_json::from_str(&json_text(&checks)).expect("it is JSON");
+        assert_eq!(
+            value["checks"][1],
+            json!({"group": "tools", "name": "xprof", "works": false, "detail": "not found", "cure": "pip install xprof"})
+        );
+        assert_eq!(value["checks"][2]["cure"], Value::Null);
+    }
+}

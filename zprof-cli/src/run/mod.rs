@@ -1,0 +1,57 @@
+//! Programs run under the vendors' tools: the command, the tool it needs, signals on the way, and the report at the end.
+
+mod command;
+mod find;
+#[cfg(unix)]
+mod launch;
+#[cfg(not(unix))]
+#[path = "launch_plain.rs"]
+mod launch;
+mod processes;
+mod report;
+#[cfg(unix)]
+#[allow(unsafe_code)] // handlers of signals
+mod signals;
+mod variables;
+
+use std::ffi::OsString;
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use anyhow::{Context, Result};
+
+pub(crate) use command::CommandLine;
+pub(crate) use find::{Missing, Printed, find, is_executable, on_path, output_of};
+pub(crate) use launch::{Launch, execute};
+pub(crate) use report::Folder;
+pub(crate) use variables::{is_set, replaced, variable};
+
+/// What a program has in its environment under every tool: the tool profiles the device, and a second profiler of it
+/// would be in its way.
+pub(crate) const SKIP_PJRT: (&str, &str) = ("SKIP_PJRT_PROFILER", "true");
+
+/// What every command that runs a program under a tool takes.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Program {
+    /// Print the command as a shell takes it, and run nothing.
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// The program and its arguments, passed on as they are.
+    #[arg(trailing_var_arg = true, required = true, value_name = "PROGRAM")]
+    pub(crate) program: Vec<OsString>,
+}
+
+/// Tells the user something; standard output is the program's.
+pub(crate) fn tell(text: impl std::fmt::Display) {
+    // Nobody is left to tell if standard error is gone.
+    let _ = writeln!(io::stderr(), "zprof: {text}");
+}
+
+/// Prints commands on standard output, one after another.
+pub(crate) fn print_commands(commands: &[CommandLine]) -> Result<ExitCode> {
+    let mut out = io::stdout().lock();
+    for command in commands {
+        out.write_all(&command.shell()?).and_then(|()| out.write_all(b"\n")).context("failed to print the command")?;
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,53 @@
+//! What `zprof doctor` says with stand-ins for tools, and of plugins that are none.
+
+use std::fs;
+
+use crate::stand_in::{Bench, err, out};
+
+fn checks(text: &str) -> Vec<serde_json::Value> {
+    let value: serde_json::Value = serde_json::from_str(text).expect("it is JSON");
+    value["checks"].as_array().expect("a list").clone()
+}
+
+fn named<'a>(checks: &'a [serde_json::Value], name: &str) -> &'a serde_json::Value {
+    checks.iter().find(|check| check["name"] == name).unwrap_or_else(|| panic!("no check of {name}"))
+}
+
+#[test]
+fn stand_ins_are_found_with_their_versions_and_the_rest_has_cures() {
+    let bench = Bench::new();
+    bench.script("bin/nsys", "echo NVIDIA Nsight Systems version 2099.1\n");
+    let output = bench.run(&["doctor", "--json"]);
+    assert_eq!(output.status.code(), Some(0), "{}", err(&output));
+    let checks = checks(&out(&output));
+    let nsys = named(&checks, "nsys");
+    assert_eq!(nsys["works"], true);
+    assert_eq!(nsys["detail"], "NVIDIA Nsight Systems version 2099.1, at nsys");
+    for check in &checks {
+        assert_eq!(check["works"] == false, check["cure"].is_string(), "{check}");
+    }
+    for name in ["rocprofv3", "neuron-explorer", "xctrace", "xprof"] {
+        assert_eq!(named(&checks, name)["works"], false);
+    }
+    for name in ["enable", "pjrt", "profiles"] {
+        assert_eq!(named(&checks, name)["works"], true);
+    }
+    assert_eq!(bench.run(&["doctor", "--strict"]).status.code(), Some(1), "not all is here");
+    let text = out(&bench.run(&["doctor"]));
+    assert!(text.contains("  yes  nsys: NVIDIA Nsight Systems version 2099.1, at nsys\n"), "{text}");
+}
+
+#[test]
+fn a_plugin_that_cannot_be_loaded_harms_nobody() {
+    let bench = Bench::new();
+    let path = bench.path("broken_pjrt.so");
+    fs::write(&path, "no library").expect("the folder is ours");
+    let output =
+        bench.zprof(&["doctor", "--json"]).env("PJRT_PLUGIN_LIBRARY_PATH", &path).output().expect("zprof runs");
+    let checks = checks(&out(&output));
+    let plugin = named(&checks, &path);
+    assert_eq!(plugin["works"], false);
+    let detail = plugin["detail"].as_str().expect("a text");
+    assert!(detail.starts_with(&format!("cannot be used: failed to load PJRT plugin `{path}`")), "{detail}");
+    assert!(detail.ends_with("; found by `PJRT_PLUGIN_LIBRARY_PATH`"), "{detail}");
+}
