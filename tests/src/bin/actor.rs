@@ -129,7 +129,10 @@ fn check(folder: &Path, threads: i64, scopes: i64) -> Outcome {
             };
             let Some(Data::OffsetPs(start)) = event.data else { return Err("an event without a time".into()) };
             let end = start + event.duration_ps;
-            // What was dropped leaves gaps; a scope whose parent was dropped stands in its grandparent.
+            // What was dropped leaves gaps; a scope whose parent was dropped stands in its grandparent, if that was kept.
+            if n / DEPTH != last / DEPTH {
+                open.clear();
+            }
             open.truncate(usize::try_from(n % DEPTH)?);
             let around = open.last().copied().unwrap_or(i64::MAX);
             if of != thread || n <= last || end > around || (n % DEPTH == 0 && !open.is_empty()) {
