@@ -241,7 +241,9 @@ fn filter_and_limit_leave_out_and_count() {
     let report = check([(trace.as_slice(), None)]).remove(0);
     assert_eq!(lines(&report), ["701/7 slice `a` 0..5", "701/7 slice `c` 2..3"]);
     assert_eq!((summary.planes, summary.lines, summary.events, summary.events_hidden), (1, 1, 2, 1));
-    assert_eq!((summary.events_filtered, summary.events_over_limit, summary.lanes), (1, 1, 0));
+    // Of the plane left out, too.
+    assert_eq!((summary.planes_filtered, summary.events_filtered), (1, 1 + 1));
+    assert_eq!((summary.events_over_limit, summary.lanes), (1, 0));
 }
 
 #[test]

@@ -31,13 +31,14 @@ mod args;
 mod document;
 mod encoder;
 mod flow;
+mod ids;
 mod intern;
 mod lanes;
-mod limit;
 mod names;
 mod order;
 mod output;
 mod planes;
+mod tracks;
 
 use std::io::Write;
 
@@ -68,7 +69,9 @@ pub struct PerfettoSummary {
     pub events: u64,
     /// Events that are bookkeeping and not shown.
     pub events_hidden: u64,
-    /// Events that [`PerfettoOptions::filter`] leaves out, of the planes that are shown.
+    /// Planes left out because of [`PerfettoOptions::filter`], each of which would be a process.
+    pub planes_filtered: u64,
+    /// Events left out because of [`PerfettoOptions::filter`], those of whole planes among them.
     pub events_filtered: u64,
     /// Events left out because of [`PerfettoOptions::max_events`].
     pub events_over_limit: u64,
@@ -77,7 +80,8 @@ pub struct PerfettoSummary {
 }
 
 /// Writes the Perfetto trace of the XSpace in `source` to `out`, not compressed. Perfetto's viewer and trace processor
-/// also open it compressed with gzip.
+/// also open it compressed with gzip, or with runs of its packets as `compressed_packets`, which is what `zprof convert` makes
+/// of it.
 ///
 /// Memory is bounded by the names and line headers of the largest plane and at most 64 MiB, however many events there
 /// are. A line whose events are not in order of time is read once more for each half million of them. `out` gets large
