@@ -11,6 +11,7 @@ mod format;
 mod input;
 mod man;
 mod output;
+mod packed;
 mod progress;
 mod serve;
 mod summary;
