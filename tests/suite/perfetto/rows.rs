@@ -247,6 +247,21 @@ fn filter_and_limit_leave_out_and_count() {
 }
 
 #[test]
+fn a_device_with_the_id_of_the_host_has_its_threads_in_order_of_place() {
+    let plane = Plane::new("/device:GPU:0").line(9, "nine", 0).event("a", 0, 1_000).line(5, "five", 0);
+    let mut space = space([plane]);
+    space.planes[0].id = 700;
+    let space = space.encode_to_vec();
+    let (trace, _) = convert(&space).expect("is an XSpace");
+    let report = check([(trace.as_slice(), Some(trace_json(&space).as_str()))]).remove(0);
+    let expected = json!([
+        {"pid": 701, "tid": 5, "name": "five", "rank": 1},
+        {"pid": 701, "tid": 9, "name": "nine", "rank": 0},
+    ]);
+    assert_eq!(report["threads"], expected);
+}
+
+#[test]
 fn times_at_the_edge_are_cut_and_bytes_that_are_no_text_are_replaced() {
     let plane = Plane::new("/host:CPU")
         .line(1, "edge", 0)

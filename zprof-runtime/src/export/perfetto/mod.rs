@@ -7,7 +7,7 @@
 //! | process | a plane that has lines: the first `/host:CPU`, then all others in the order of the file |
 //! | pid | as in the JSON (701, or 1 + the plane's id) where that is free; other planes, and ids that are taken, get one from 10001 on |
 //! | thread | the lines of a plane that share the low 32 bits of display_id, or of id where that is 0; the last one's name is its name |
-//! | rank | processes as above; threads of the host by the last line's place in the plane, elsewhere by tid |
+//! | rank | processes as above; threads of the host, and of pid 701, by the last line's place in the plane, elsewhere by tid |
 //! | slice | an event with a duration; an instant, one without |
 //! | time | ns, rounded down at both ends, so that what nests in ps nests in ns; an end beyond 2^64 ps lies there |
 //! | name | as in the JSON: display_name, with `name` as the argument `long_name`; a stat `step_name` above both |

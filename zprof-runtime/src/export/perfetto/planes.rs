@@ -159,7 +159,8 @@ pub(super) fn threads(window: &mut Window<'_>, plane: &Plane) -> Result<(Vec<Thr
         Ok(())
     })?;
     let mut found: Vec<Found> = found.into_values().collect();
-    if plane.is_host {
+    // As the JSON orders them, which knows the host by its id.
+    if plane.is_host || plane.wanted_pid == Some(HOST_PID) {
         let mut places: Vec<u32> = found.iter().map(|found| found.place).collect();
         places.sort_unstable();
         for found in &mut found {
