@@ -5,6 +5,8 @@
 //! writing the files. zprof's reads the file and writes the JSON to the null device. `json --huge` converts 4 GiB, which TSL
 //! cannot read; `json --convert FILE` is the process that is measured.
 
+mod repeated;
+
 use std::fs::File;
 use std::io::{BufWriter, Write as _};
 use std::path::{Path, PathBuf};
@@ -12,13 +14,11 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use std::{env, fs, thread};
 
-use zprof_proto::XSpace;
 use zprof_proto::prost::Message as _;
-use zprof_proto::x_event::Data;
 use zprof_runtime::export::{JsonOptions, write_json};
 use zprof_tests::oracle;
 
-const EVENTS: usize = 200_000;
+use crate::repeated::repeated;
 
 /// Bytes of the huge space; more than a protobuf library reads.
 const HUGE: u64 = 4 << 30;
@@ -142,26 +142,4 @@ fn tsl(xspace: &Path, json: &Path) -> Duration {
     let text = String::from_utf8(output.stdout).expect("it prints text");
     let times = text.lines().filter_map(|line| line.parse().ok()).min();
     Duration::from_nanos(times.expect("it prints its times; run scripts/get-tsl-oracle again"))
-}
-
-/// A recorded space with its events again and again, one repetition after the other.
-fn repeated(path: &Path) -> XSpace {
-    let bytes = std::fs::read(path).expect("the fixture is there");
-    let mut space = XSpace::decode(bytes.as_slice()).expect("it is a space");
-    let lines = || space.planes.iter().flat_map(|plane| &plane.lines);
-    let once: usize = lines().map(|line| line.events.len()).sum();
-    let offset = |data: Option<Data>| if let Some(Data::OffsetPs(offset)) = data { offset } else { 0 };
-    let ends = lines().flat_map(|line| line.events.iter().map(|event| offset(event.data) + event.duration_ps));
-    let length = ends.max().expect("it has events") + 1;
-    for line in space.planes.iter_mut().flat_map(|plane| &mut plane.lines) {
-        let events = std::mem::take(&mut line.events);
-        for (repetition, _) in (0_i64..).zip(0..EVENTS.div_ceil(once)) {
-            let shift = repetition * length;
-            line.events.extend(events.iter().cloned().map(|mut event| {
-                event.data = Some(Data::OffsetPs(offset(event.data) + shift));
-                event
-            }));
-        }
-    }
-    space
 }

@@ -1,15 +1,21 @@
-//! XSpace to Perfetto's native trace beside XSpace to JSON, both zprof's: time and size, and the trace packed with gzip too.
+//! XSpace to Perfetto's native trace beside XSpace to JSON, both zprof's: time and size, of the exporters alone, whose output is
+//! thrown away, and of `zprof convert` from file to file, which packs Perfetto's.
 //!
-//! Arguments are XSpace files beside the recorded one. Both formats read the file; what they write is thrown away.
+//! Arguments are XSpace files beside the recorded one.
 
-use std::fs::File;
+mod repeated;
+
+use std::ffi::OsString;
+use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use flate2::Compression;
-use flate2::write::GzEncoder;
+use zprof_proto::prost::Message as _;
 use zprof_runtime::export::{JsonOptions, PerfettoOptions, write_json, write_perfetto};
+
+use crate::repeated::repeated;
 
 /// Counts what is written.
 #[derive(Default)]
@@ -29,9 +35,17 @@ impl Write for Counted {
 /// The least time of a way, and the bytes that it writes.
 struct Way {
     name: &'static str,
-    run: fn(&File) -> (u64, u64),
+    run: Run,
     least: Duration,
     bytes: u64,
+}
+
+#[derive(Clone, Copy)]
+enum Run {
+    /// Gives the number of events, and of bytes.
+    Export(fn(&File) -> (u64, u64)),
+    /// The command, to a file with this ending.
+    Command(&'static str),
 }
 
 fn json(file: &File) -> (u64, u64) {
@@ -46,48 +60,60 @@ fn pftrace(file: &File) -> (u64, u64) {
     (summary.events, out.0)
 }
 
-fn packed(file: &File) -> (u64, u64) {
-    let mut out = GzEncoder::new(Counted::default(), Compression::fast());
-    let summary = write_perfetto(file, &mut out, &PerfettoOptions::default()).expect("it is a space");
-    (summary.events, out.finish().expect("it cannot fail").0)
-}
-
-fn packed_json(file: &File) -> (u64, u64) {
-    let mut out = GzEncoder::new(Counted::default(), Compression::fast());
-    let summary = write_json(file, &mut out, &JsonOptions::default()).expect("it is a space");
-    (summary.events, out.finish().expect("it cannot fail").0)
+/// The command, from file to file as people use it; gives the bytes of the trace.
+fn command(path: &Path, out: &Path) -> u64 {
+    let words = ["zprof", "convert"].map(OsString::from).into_iter();
+    let arguments = words.chain([path.into(), "-o".into(), out.into()]);
+    assert_eq!(format!("{:?}", zprof_cli::main(arguments)), format!("{:?}", ExitCode::SUCCESS));
+    out.metadata().expect("it is there").len()
 }
 
 fn main() {
     let (flags, files): (Vec<String>, Vec<String>) = std::env::args().skip(1).partition(|word| word.starts_with("--"));
     let rounds = if flags.iter().any(|flag| flag == "--quick") { 5 } else { 40 };
+    let folder = tempfile::tempdir().expect("a temporary folder");
     let recorded = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/fixtures/jax_cpu_mid.xplane.pb");
+    let longer = folder.path().join("jax_cpu_mid, longer");
+    fs::write(&longer, repeated(&recorded).encode_to_vec()).expect("the temporary folder is writable");
     println!("{:<24}{:>14}{:>10}{:>14}{:>10}", "", "ns/event", "ratio", "bytes/event", "size");
-    for path in std::iter::once(recorded).chain(files.into_iter().map(PathBuf::from)) {
+    for path in [recorded, longer].into_iter().chain(files.into_iter().map(PathBuf::from)) {
         let way = |name, run| Way { name, run, least: Duration::MAX, bytes: 0 };
-        let mut ways =
-            [way("json", json), way("pftrace", pftrace), way("pftrace, gzip", packed), way("json, gzip", packed_json)];
+        let mut ways = [
+            way("json", Run::Export(json)),
+            way("pftrace", Run::Export(pftrace)),
+            way("convert, .json", Run::Command(".json")),
+            way("convert, .json.gz", Run::Command(".json.gz")),
+            way("convert, .pftrace", Run::Command(".pftrace")),
+        ];
         let mut events = 0;
         for _ in 0..rounds {
             for way in &mut ways {
                 let file = File::open(&path).expect("the file is there");
                 let start = Instant::now();
-                (events, way.bytes) = (way.run)(&file);
+                way.bytes = match way.run {
+                    Run::Export(export) => {
+                        let (count, bytes) = export(&file);
+                        events = count;
+                        bytes
+                    }
+                    Run::Command(ending) => command(&path, &folder.path().join(format!("out{ending}"))),
+                };
                 way.least = way.least.min(start.elapsed());
             }
         }
         println!("{}: {events} events", path.file_name().unwrap_or_default().to_string_lossy());
-        let (base_ns, base_bytes) = (ways[0].least.as_nanos() as f64, ways[0].bytes as f64);
-        for way in &ways {
+        // Each beside the JSON that is made in the same way.
+        for (place, way) in ways.iter().enumerate() {
+            let base = &ways[if place < 2 { 0 } else { 2 }];
             let (ns, bytes) = (way.least.as_nanos() as f64, way.bytes as f64);
             let per = |value: f64| value / events as f64;
             println!(
-                "  {:<22}{:>14.0}{:>10.2}{:>14.1}{:>9.3}",
+                "  {:<22}{:>14.0}{:>10.2}{:>14.1}{:>10}",
                 way.name,
                 per(ns),
-                ns / base_ns,
+                ns / base.least.as_nanos() as f64,
                 per(bytes),
-                bytes / base_bytes
+                format!("1/{:.1}", base.bytes as f64 / bytes)
             );
         }
     }

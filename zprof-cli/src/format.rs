@@ -11,6 +11,8 @@ use zprof_runtime::export::{
     Host, JsonOptions, JsonSummary, PerfettoOptions, PerfettoSummary, write_json_hosts, write_perfetto_hosts,
 };
 
+use crate::packed;
+
 /// Level of compression: 6, the usual one, takes half as long again and saves a fifth of the size.
 const LEVEL: u32 = 3;
 
@@ -83,7 +85,7 @@ impl Format {
     }
 }
 
-/// Writes Perfetto's format by the options that it shares with JSON.
+/// Writes Perfetto's format, packed, by the options that it shares with JSON.
 fn write_perfetto(hosts: &[Host<'_>], out: &mut dyn Write, options: &JsonOptions) -> Result<JsonSummary> {
     let mut own = PerfettoOptions::default();
     own.filter.clone_from(&options.filter);
@@ -98,12 +100,13 @@ fn write_perfetto(hosts: &[Host<'_>], out: &mut dyn Write, options: &JsonOptions
     if options.validate_first {
         write(&mut io::sink())?;
     }
-    let written = write(out)?;
+    let written = packed::pack(out, write)?;
     let mut summary = JsonSummary::default();
     summary.planes = written.planes;
     summary.lines = written.lines;
     summary.events = written.events;
     summary.events_hidden = written.events_hidden;
+    summary.planes_filtered = written.planes_filtered;
     summary.events_filtered = written.events_filtered;
     summary.events_over_limit = written.events_over_limit;
     Ok(summary)

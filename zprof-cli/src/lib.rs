@@ -14,6 +14,7 @@ mod man;
 mod neuron;
 mod nsys;
 mod output;
+mod packed;
 mod progress;
 mod rocprofv3;
 mod run;

@@ -241,7 +241,24 @@ fn filter_and_limit_leave_out_and_count() {
     let report = check([(trace.as_slice(), None)]).remove(0);
     assert_eq!(lines(&report), ["701/7 slice `a` 0..5", "701/7 slice `c` 2..3"]);
     assert_eq!((summary.planes, summary.lines, summary.events, summary.events_hidden), (1, 1, 2, 1));
-    assert_eq!((summary.events_filtered, summary.events_over_limit, summary.lanes), (1, 1, 0));
+    // Of the plane left out, too.
+    assert_eq!((summary.planes_filtered, summary.events_filtered), (1, 1 + 1));
+    assert_eq!((summary.events_over_limit, summary.lanes), (1, 0));
+}
+
+#[test]
+fn a_device_with_the_id_of_the_host_has_its_threads_in_order_of_place() {
+    let plane = Plane::new("/device:GPU:0").line(9, "nine", 0).event("a", 0, 1_000).line(5, "five", 0);
+    let mut space = space([plane]);
+    space.planes[0].id = 700;
+    let space = space.encode_to_vec();
+    let (trace, _) = convert(&space).expect("is an XSpace");
+    let report = check([(trace.as_slice(), Some(trace_json(&space).as_str()))]).remove(0);
+    let expected = json!([
+        {"pid": 701, "tid": 5, "name": "five", "rank": 1},
+        {"pid": 701, "tid": 9, "name": "nine", "rank": 0},
+    ]);
+    assert_eq!(report["threads"], expected);
 }
 
 #[test]

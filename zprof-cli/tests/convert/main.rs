@@ -5,6 +5,7 @@ mod bad;
 #[cfg(target_os = "linux")]
 mod limits;
 mod options;
+mod perfetto;
 mod places;
 mod space;
 

@@ -7,7 +7,6 @@ use std::process::Command;
 use std::time::{Duration, SystemTime};
 
 use serde_json::Value;
-use zprof_runtime::export::{PerfettoOptions, write_perfetto};
 
 use super::{arguments, convert, convert_input, elements, fixture, names, read, run, unzipped, zprof};
 
@@ -70,24 +69,6 @@ fn the_trace_lies_beside_the_profile_unless_said() {
         assert!(unzipped(&bytes) == json, "{name}");
         assert!(bytes.len() * 5 < json.len(), "{name} has {} of {} bytes", bytes.len(), json.len());
     }
-}
-
-#[test]
-fn perfetto_s_own_format_is_the_exporter_s() {
-    let (folder, profile) = run();
-    let mut expected = Vec::new();
-    let file = File::open(&profile).expect("is there");
-    write_perfetto(&file, &mut expected, &PerfettoOptions::default()).expect("is an XSpace");
-    for name in ["a.pftrace", "a.perfetto-trace"] {
-        let out = folder.path().join(name);
-        convert(arguments([&profile, &"-o", &out])).quiet("");
-        assert!(read(&out) == expected, "{name}");
-    }
-    assert!(convert(arguments([&profile, &"-o", &"-", &"--format", &"pftrace"])).quiet("") == expected);
-    assert!(convert(arguments([&profile, &"--format", &"pftrace"])).error.ends_with("vm.pftrace`\n"));
-    // Options reach it.
-    let few = convert(arguments([&profile, &"-o", &"-", &"--format", &"pftrace", &"--max-events", &"3"]));
-    assert!(few.quiet("zprof: left out 900 events after the first 3 (--max-events)\n").len() < expected.len() / 2);
 }
 
 #[test]

@@ -4,6 +4,7 @@ mod file;
 mod filter;
 mod host;
 mod json;
+mod limit;
 mod perfetto;
 mod text;
 

@@ -31,6 +31,12 @@ pub(crate) struct Window<'a> {
 }
 
 impl Window<'_> {
+    /// How many bytes are written.
+    #[inline(always)]
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
     #[inline(always)]
     pub(crate) fn byte(&mut self, byte: u8) {
         // The mask changes nothing, since windows are never filled; it spares the check.
@@ -59,6 +65,15 @@ impl Window<'_> {
         match short_varint(value) {
             Some((word, len)) => self.word(word, len),
             None => self.long_varint(value),
+        }
+    }
+
+    /// Writes a varint that is most often one byte.
+    #[inline(always)]
+    pub(crate) fn small_varint(&mut self, value: u64) {
+        match u8::try_from(value) {
+            Ok(byte) if byte < 0x80 => self.byte(byte),
+            _ => self.varint(value),
         }
     }
 

@@ -16,6 +16,7 @@
 //! | XStatMetadata | name 2 |
 
 use super::window::{Cursor, Extent, Field, Window, Wire, invalid};
+use super::wire::{BYTES, FIXED64, VARINT, get_varint, wide};
 use crate::Result;
 
 /// A plane without its content.
@@ -124,13 +125,27 @@ pub(crate) fn each_line<'s>(
     plane: Extent,
     mut each: impl FnMut(&mut Window<'s>, LineHeader) -> Result<()>,
 ) -> Result<()> {
+    each_line_with(window, plane, |_, (), _| Ok(()), |window, header, ()| each(window, header))
+}
+
+/// The same with something noted of each line's events, of which there are no stats here.
+pub(crate) fn each_line_with<'s, T: Default>(
+    window: &mut Window<'s>,
+    plane: Extent,
+    mut note: impl FnMut(&mut Window<'s>, &mut T, Extent) -> Result<()>,
+    mut each: impl FnMut(&mut Window<'s>, LineHeader, T) -> Result<()>,
+) -> Result<()> {
     each_message(window, "plane", plane, 3, |window, body| {
         let mut line = LineHeader { body, ..LineHeader::default() };
+        let mut noted = T::default();
         let (mut id, mut display_id, mut name, mut display_name) = (0, 0, Extent::default(), Extent::default());
         let mut fields = Cursor::new("line", body);
         while let Some(field) = window.field(&mut fields)? {
             match field {
-                Field { number: 4, wire: Wire::Bytes(_) } => line.event_count += 1,
+                Field { number: 4, wire: Wire::Bytes(event) } => {
+                    line.event_count += 1;
+                    note(window, &mut noted, event)?;
+                }
                 Field { number: 1, wire: Wire::Varint(value) } => id = signed(value),
                 Field { number: 2, wire: Wire::Bytes(text) } => name = text,
                 Field { number: 3, wire: Wire::Varint(value) } => line.timestamp_ns = signed(value),
@@ -141,7 +156,7 @@ pub(crate) fn each_line<'s>(
         }
         line.shown_id = if display_id != 0 { display_id } else { id };
         line.shown_name = if display_name.len != 0 { display_name } else { name };
-        each(window, line)
+        each(window, line, noted)
     })
 }
 
@@ -189,6 +204,16 @@ pub(crate) fn each_event_metadata<'s>(
     })
 }
 
+/// Walks over the events of a line without reading them.
+#[inline]
+pub(crate) fn each_event_body<'s>(
+    window: &mut Window<'s>,
+    line: Extent,
+    each: impl FnMut(&mut Window<'s>, Extent) -> Result<()>,
+) -> Result<()> {
+    each_message(window, "line", line, 4, each)
+}
+
 /// Walks over the events of a line.
 #[inline]
 pub(crate) fn each_event<'s>(
@@ -202,38 +227,21 @@ pub(crate) fn each_event<'s>(
     })
 }
 
-/// Walks over the events of a line, and reads of each only what stands before its first stat, if that is its times.
-#[inline]
-pub(crate) fn each_event_head<'s>(
-    window: &mut Window<'s>,
-    line: Extent,
-    mut each: impl FnMut(&mut Window<'s>, &Event) -> Result<()>,
-) -> Result<()> {
-    each_message(window, "line", line, 4, |window, body| {
-        let mut event = Event { body, ..Event::default() };
-        let mut has_duration = false;
-        let mut fields = Cursor::new("event", body);
-        while let Some(field) = window.field(&mut fields)? {
-            match field {
-                Field { number: 2, wire: Wire::Varint(value) } => event.offset_ps = signed(value),
-                Field { number: 3, wire: Wire::Varint(value) } => {
-                    event.duration_ps = signed(value);
-                    has_duration = true;
-                }
-                Field { number: 4, wire: Wire::Bytes(_) } if has_duration => break,
-                Field { number: 5, wire: Wire::Varint(_) } => event.offset_ps = 0,
-                _ => {}
-            }
-        }
-        each(window, &event)
-    })
-}
-
 /// Reads an event without its stats.
 #[inline]
 pub(crate) fn read_event(window: &mut Window<'_>, body: Extent) -> Result<Event> {
-    let mut event = Event { body, ..Event::default() };
-    let mut fields = Cursor::new("event", body);
+    read_event_with(window, body, |_, _| Ok(()))
+}
+
+/// Reads an event, and calls back with the extent of each of its stats on the way.
+#[inline]
+pub(crate) fn read_event_with<'s>(
+    window: &mut Window<'s>,
+    body: Extent,
+    mut each: impl FnMut(&mut Window<'s>, Extent) -> Result<()>,
+) -> Result<Event> {
+    let (mut event, done) = read_head(window, body);
+    let mut fields = Cursor::new("event", Extent { at: body.at + done, len: body.len - done });
     while let Some(field) = window.field(&mut fields)? {
         match field {
             Field { number: 1, wire: Wire::Varint(value) } => event.metadata_id = signed(value),
@@ -241,7 +249,10 @@ pub(crate) fn read_event(window: &mut Window<'_>, body: Extent) -> Result<Event>
                 (event.offset_ps, event.occurrences) = (signed(value), None);
             }
             Field { number: 3, wire: Wire::Varint(value) } => event.duration_ps = signed(value),
-            Field { number: 4, wire: Wire::Bytes(_) } => event.has_stats = true,
+            Field { number: 4, wire: Wire::Bytes(stat) } => {
+                event.has_stats = true;
+                each(window, stat)?;
+            }
             // The other side of the oneof: an aggregated event has no offset.
             Field { number: 5, wire: Wire::Varint(value) } => {
                 (event.offset_ps, event.occurrences) = (0, Some(signed(value)));
@@ -250,6 +261,37 @@ pub(crate) fn read_event(window: &mut Window<'_>, body: Extent) -> Result<Event>
         }
     }
     Ok(event)
+}
+
+/// Reads what an event begins with as programs write it: id, offset and duration in this order, those that are not 0. Gives
+/// also the bytes that this took; whatever follows is for the walk over its fields, as is all of it if it looks odd.
+#[inline]
+fn read_head(window: &Window<'_>, body: Extent) -> (Event, u64) {
+    let mut event = Event { body, ..Event::default() };
+    let Some(bytes) = window.near::<40>(body.at) else { return (event, 0) };
+    let mut done = 0;
+    for (key, value) in [(1, &mut event.metadata_id), (2, &mut event.offset_ps), (3, &mut event.duration_ps)] {
+        if bytes[done] == key << 3 {
+            let Some((number, len)) = get_varint(&bytes[done + 1..]) else { break };
+            *value = signed(number);
+            done += 1 + len; // at most 33 in all
+        }
+    }
+    // Else it went beyond the event.
+    if wide(done) <= body.len { (event, wide(done)) } else { (Event { body, ..Event::default() }, 0) }
+}
+
+/// Offset and duration of an event, read up to its first stat if they stand before it: in files that programs write they
+/// do, and where they do not, both may be wrong.
+#[inline]
+pub(crate) fn read_times(window: &mut Window<'_>, body: Extent) -> Result<(i64, i64)> {
+    let (head, done) = read_head(window, body);
+    let is_whole = done == body.len;
+    if is_whole || head.duration_ps != 0 && window.near(body.at + done).is_some_and(|[key]| *key == 4 << 3 | 2) {
+        return Ok((head.offset_ps, head.duration_ps));
+    }
+    let event = read_event(window, body)?;
+    Ok((event.offset_ps, event.duration_ps))
 }
 
 /// Walks over the stats of an event.
@@ -280,22 +322,64 @@ fn each_stat<'s>(
     mut each: impl FnMut(&mut Window<'s>, &Stat) -> Result<()>,
 ) -> Result<()> {
     each_message(window, what, owner, number, |window, body| {
-        let mut stat = Stat { metadata_id: 0, value: Value::Unset };
-        let mut fields = Cursor::new("stat", body);
-        while let Some(field) = window.field(&mut fields)? {
-            match field {
-                Field { number: 1, wire: Wire::Varint(value) } => stat.metadata_id = signed(value),
-                Field { number: 2, wire: Wire::Fixed64(bits) } => stat.value = Value::Double(f64::from_bits(bits)),
-                Field { number: 3, wire: Wire::Varint(value) } => stat.value = Value::Uint(value),
-                Field { number: 4, wire: Wire::Varint(value) } => stat.value = Value::Int(signed(value)),
-                Field { number: 5, wire: Wire::Bytes(text) } => stat.value = Value::Str(text),
-                Field { number: 6, wire: Wire::Bytes(bytes) } => stat.value = Value::Bytes(bytes),
-                Field { number: 7, wire: Wire::Varint(value) } => stat.value = Value::Ref(signed(value)),
-                _ => {}
-            }
-        }
+        let stat = read_stat(window, body)?;
         each(window, &stat)
     })
+}
+
+/// Reads a stat.
+#[inline]
+pub(crate) fn read_stat(window: &mut Window<'_>, body: Extent) -> Result<Stat> {
+    if let Some(stat) = read_short_stat(window, body) {
+        return Ok(stat);
+    }
+    let mut stat = Stat { metadata_id: 0, value: Value::Unset };
+    let mut fields = Cursor::new("stat", body);
+    while let Some(field) = window.field(&mut fields)? {
+        match field {
+            Field { number: 1, wire: Wire::Varint(value) } => stat.metadata_id = signed(value),
+            Field { number: 2, wire: Wire::Fixed64(bits) } => stat.value = Value::Double(f64::from_bits(bits)),
+            Field { number: 3, wire: Wire::Varint(value) } => stat.value = Value::Uint(value),
+            Field { number: 4, wire: Wire::Varint(value) } => stat.value = Value::Int(signed(value)),
+            Field { number: 5, wire: Wire::Bytes(text) } => stat.value = Value::Str(text),
+            Field { number: 6, wire: Wire::Bytes(bytes) } => stat.value = Value::Bytes(bytes),
+            Field { number: 7, wire: Wire::Varint(value) } => stat.value = Value::Ref(signed(value)),
+            _ => {}
+        }
+    }
+    Ok(stat)
+}
+
+/// A stat as programs write it: id and value, each once and in this order. `None` if it looks different.
+#[inline]
+fn read_short_stat(window: &Window<'_>, body: Extent) -> Option<Stat> {
+    let bytes = window.near::<24>(body.at)?;
+    if bytes[0] != 1 << 3 {
+        return None;
+    }
+    let (id, id_len) = get_varint(&bytes[1..])?;
+    let key_at = 1 + id_len; // at most 11
+    let rest = &bytes[key_at + 1..];
+    let key = bytes[key_at];
+    let (value, len) = match key >> 3 {
+        2 => (Value::Double(f64::from_bits(u64::from_le_bytes(*rest.first_chunk()?))), 8),
+        number => {
+            let (word, len) = get_varint(rest)?;
+            let head = wide(key_at + 1 + len);
+            let extent = Extent { at: body.at + head, len: word };
+            match number {
+                3 => (Value::Uint(word), wide(len)),
+                4 => (Value::Int(signed(word)), wide(len)),
+                5 => (Value::Str(extent), wide(len).checked_add(word)?),
+                6 => (Value::Bytes(extent), wide(len).checked_add(word)?),
+                7 => (Value::Ref(signed(word)), wide(len)),
+                _ => return None,
+            }
+        }
+    };
+    let wire_type = [0, 0, FIXED64, VARINT, VARINT, BYTES, BYTES, VARINT].get(usize::from(key >> 3))?;
+    let is_whole = wide(key_at + 1).checked_add(len)? == body.len && u32::from(key & 7) == *wire_type;
+    is_whole.then_some(Stat { metadata_id: signed(id), value })
 }
 
 /// Calls back with each message that `owner` holds in the field `number`.

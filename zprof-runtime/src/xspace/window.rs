@@ -170,6 +170,13 @@ impl<'s> Window<'s> {
         Ok(&self.aside)
     }
 
+    /// The `N` bytes from `at` on, if the window holds them now.
+    #[inline(always)]
+    pub(super) fn near<const N: usize>(&self, at: u64) -> Option<&[u8; N]> {
+        let skip = usize::try_from(at.wrapping_sub(self.start)).ok()?;
+        self.buffer[..self.filled].get(skip..)?.first_chunk()
+    }
+
     /// The bytes of a key and a value at `at`, which lies in the window's ready part; zeros beyond the file.
     #[inline(always)]
     fn head(&self, at: u64) -> &[u8] {

@@ -2,6 +2,7 @@
 
 use super::document::Document;
 use crate::Result;
+use crate::export::limit::Limit;
 use crate::xspace::window::Extent;
 
 /// What is written of the events that are shown.
@@ -12,12 +13,6 @@ pub(super) enum Kept {
     Earliest(Limit),
     /// The earliest as TSL sorts them: by time, and those of one time as its heap leaves them.
     InOrder { entries: Vec<Entry>, places: Vec<Place>, left_out: u64 },
-}
-
-/// The events that a limit keeps: those that start before `before_ps`, and the first `at_limit` that start then.
-pub(super) struct Limit {
-    before_ps: u64,
-    at_limit: u64,
 }
 
 /// Where an event belongs.
@@ -44,50 +39,21 @@ impl Kept {
     /// Applies the limit of the document's options.
     pub(super) fn find(document: &mut Document<'_, '_>) -> Result<Self> {
         let Some(max_events) = document.options().max_events else { return Ok(Self::All) };
-        let mut count = 0_u64;
-        document.each_start(|_| count += 1)?;
-        if count <= max_events {
-            return Ok(Self::All);
+        if document.options().tsl {
+            return sorted(document, max_events);
         }
-        if document.options().tsl { sorted(document, max_events, count) } else { earliest(document, max_events) }
+        let limit = Limit::find(max_events, |each| document.each_start(|shown| each(shown.start_ps)))?;
+        Ok(limit.map_or(Self::All, Self::Earliest))
     }
-}
-
-impl Limit {
-    pub(super) fn keeps(&mut self, start_ps: u64) -> bool {
-        if start_ps == self.before_ps && self.at_limit > 0 {
-            self.at_limit -= 1;
-            return true;
-        }
-        start_ps < self.before_ps
-    }
-}
-
-/// Finds the start of the first event beyond, 16 bits at a time from the top: memory does not grow with events.
-fn earliest(document: &mut Document<'_, '_>, max_events: u64) -> Result<Kept> {
-    let mut wanted = max_events;
-    let mut known = 0_u64;
-    for shift in [48, 32, 16, 0] {
-        let mut counts = vec![0_u64; 1 << 16];
-        document.each_start(|shown| {
-            // All higher digits are as found; there are none at the first.
-            if shift == 48 || shown.start_ps >> (shift + 16) == known >> (shift + 16) {
-                counts[(shown.start_ps >> shift & 0xffff) as usize] += 1; // 16 bits
-            }
-        })?;
-        for (digit, count) in (0_u64..).zip(counts) {
-            if wanted < count {
-                known |= digit << shift;
-                break;
-            }
-            wanted -= count;
-        }
-    }
-    Ok(Kept::Earliest(Limit { before_ps: known, at_limit: wanted }))
 }
 
 /// Keeps the earliest in a heap, whose memory does grow with what is kept, and sorts them.
-fn sorted(document: &mut Document<'_, '_>, max_events: u64, count: u64) -> Result<Kept> {
+fn sorted(document: &mut Document<'_, '_>, max_events: u64) -> Result<Kept> {
+    let mut count = 0_u64;
+    document.each_start(|_| count += 1)?;
+    if count <= max_events {
+        return Ok(Kept::All);
+    }
     let max = usize::try_from(max_events).unwrap_or(usize::MAX);
     let mut places: Vec<Place> = Vec::new();
     let mut heap: Vec<Entry> = Vec::new();

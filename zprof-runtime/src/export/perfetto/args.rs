@@ -4,44 +4,50 @@ use super::flow::{Flows, Role};
 use super::names::{Arg, Kind, Names};
 use crate::Result;
 use crate::export::json::names::{MANY_ARGS, Rank, keep_last, push_last};
-use crate::xspace::reader::{Event, Value, each_event_stat};
-use crate::xspace::window::Window;
+use crate::xspace::reader::{Event, Stat, Value, read_event_with, read_stat};
+use crate::xspace::window::{Extent, Window};
 
 /// What the stats of one event say.
 #[derive(Default)]
 pub(super) struct Args {
     /// Those of the event's own, by rank and each rank once.
     own: Vec<(Rank, Value)>,
+    /// How many of them call for a look at doubles.
+    many: usize,
     /// The value of the last `step_name`.
     pub(super) step_name: Option<Value>,
     pub(super) flows: Flows,
 }
 
 impl Args {
+    /// Reads an event and gathers its stats.
     #[inline]
-    pub(super) fn gather(&mut self, window: &mut Window<'_>, names: &Names, event: &Event) -> Result<()> {
+    pub(super) fn read(&mut self, window: &mut Window<'_>, names: &Names, body: Extent) -> Result<Event> {
         self.own.clear();
+        self.many = MANY_ARGS;
         self.step_name = None;
         self.flows = Flows::default();
-        if !event.has_stats {
-            return Ok(());
-        }
-        let mut many = MANY_ARGS;
-        each_event_stat(window, event.body, |_, stat| {
-            let rank = names.rank(stat.metadata_id);
-            let key = names.key(rank);
-            match key.role {
-                Role::None => {}
-                Role::StepName if stat.value != Value::Unset => self.step_name = Some(stat.value),
-                role => self.flows.note(role, stat.value),
-            }
-            if !key.hidden && stat.value != Value::Unset {
-                push_last(&mut self.own, (rank, stat.value), |arg| arg.0, &mut many);
-            }
+        let event = read_event_with(window, body, |window, stat| {
+            let stat = read_stat(window, stat)?;
+            self.note(names, &stat);
             Ok(())
         })?;
         keep_last(&mut self.own, |arg| arg.0);
-        Ok(())
+        Ok(event)
+    }
+
+    #[inline]
+    fn note(&mut self, names: &Names, stat: &Stat) {
+        let rank = names.rank(stat.metadata_id);
+        let key = names.key(rank);
+        match key.role {
+            Role::None => {}
+            Role::StepName if stat.value != Value::Unset => self.step_name = Some(stat.value),
+            role => self.flows.note(role, stat.value),
+        }
+        if !key.hidden && stat.value != Value::Unset {
+            push_last(&mut self.own, (rank, stat.value), |arg| arg.0, &mut self.many);
+        }
     }
 
     /// Takes out the last number, which is a counter's sample; its rank and value.

@@ -8,12 +8,12 @@ use foldhash::fast::FixedState;
 use super::args::Args;
 use super::encoder::{Encoder, Time, Type};
 use super::lanes::Lanes;
-use super::limit::Limit;
 use super::names::{Kind, Names};
 use super::order::{each_in_order, times};
 use super::output::Output;
 use super::planes::{Part, Plane, Thread, scan, threads};
 use super::{PerfettoOptions, PerfettoSummary};
+use crate::export::limit::Limit;
 use crate::export::{Filter, Host};
 use crate::xspace::reader::{Event, each_event};
 use crate::xspace::window::Window;
@@ -23,6 +23,7 @@ use crate::{Error, Result};
 pub(super) struct Document<'s, 'o> {
     parts: Vec<Part<'s>>,
     options: &'o PerfettoOptions,
+    summary: PerfettoSummary,
 }
 
 /// Decides which events are written, and counts the others.
@@ -37,7 +38,6 @@ struct Gate<'o> {
 struct Writer<'w, 'o> {
     encoder: Encoder<'w>,
     gate: Gate<'o>,
-    args: Args,
     lanes: Lanes,
     /// How many tracks there are.
     tracks: u64,
@@ -66,7 +66,9 @@ struct Row<'a> {
 impl<'s, 'o> Document<'s, 'o> {
     /// Finds the planes to show.
     pub(super) fn scan(hosts: &[Host<'s>], options: &'o PerfettoOptions) -> Result<Self> {
-        Ok(Self { parts: scan(hosts, &options.filter)?, options })
+        let mut summary = PerfettoSummary::default();
+        let parts = scan(hosts, &options.filter, &mut summary)?;
+        Ok(Self { parts, options, summary })
     }
 
     /// Writes the trace.
@@ -77,8 +79,7 @@ impl<'s, 'o> Document<'s, 'o> {
         };
         let mut writer = Writer {
             encoder: Encoder::new(Output::new(out)),
-            gate: Gate { filter: self.filter(), limit, summary: PerfettoSummary::default() },
-            args: Args::default(),
+            gate: Gate { filter: self.filter(), limit, summary: std::mem::take(&mut self.summary) },
             lanes: Lanes::default(),
             tracks: 0,
             processes: 0,
@@ -106,7 +107,7 @@ impl<'s, 'o> Document<'s, 'o> {
                 threads.iter().flat_map(|thread| &thread.runs).try_for_each(|run| {
                     each_event(window, run.body, |_, event| {
                         let (start_ps, duration_ps) = times(run, event);
-                        if gate.keeps(&names.kind(event.metadata_id), start_ps, duration_ps) {
+                        if gate.keeps(names.kind(event.metadata_id), start_ps, duration_ps) {
                             each(start_ps);
                         }
                         Ok(())
@@ -152,6 +153,7 @@ impl Writer<'_, '_> {
             let process = self.new_track();
             self.encoder.process(window, process, plane.pid, self.processes, *host, plane.header.name)?;
             self.processes += 1;
+            let mut args = Args::default();
             let first = self.tracks + 1;
             for thread in &threads {
                 let track = self.new_track();
@@ -169,8 +171,9 @@ impl Writer<'_, '_> {
                     last_ps: 0,
                 };
                 self.lanes.clear();
-                each_in_order(window, *source, &thread.runs, |window, event, start_ps, duration_ps| {
-                    self.event(window, &mut row, event, start_ps, duration_ps)
+                let state = (&names, &mut args);
+                each_in_order(window, *source, &thread.runs, state, |window, args, event, start_ps, duration_ps| {
+                    self.event(window, &mut row, args, event, (start_ps, duration_ps))
                 })?;
                 self.close(&row, u64::MAX)?;
             }
@@ -188,15 +191,15 @@ impl Writer<'_, '_> {
         &mut self,
         window: &mut Window<'_>,
         row: &mut Row<'_>,
+        args: &mut Args,
         event: &Event,
-        start_ps: u64,
-        duration_ps: u64,
+        (start_ps, duration_ps): (u64, u64),
     ) -> Result<()> {
-        let kind = row.names.kind(event.metadata_id);
-        if !self.gate.keeps(&kind, start_ps, duration_ps) {
+        let names = row.names;
+        let kind = names.kind(event.metadata_id);
+        if !self.gate.keeps(kind, start_ps, duration_ps) {
             return Ok(());
         }
-        self.args.gather(window, row.names, event)?;
         if !row.is_begun {
             self.encoder.begin_track(row.lanes[0]);
             row.is_begun = true;
@@ -205,18 +208,18 @@ impl Writer<'_, '_> {
         let end_ps = start_ps.saturating_add(duration_ps);
         if start_ps < row.last_ps {
             // The head of the event lied, so that it comes too late for any lane.
-            return self.alone(window, row, &kind, start_ns, end_ps / 1_000, duration_ps == 0);
+            return self.alone(window, row, (kind, args), start_ns, end_ps / 1_000, duration_ps == 0);
         }
         row.last_ps = start_ps;
         self.close(row, start_ps)?;
-        if row.thread.is_counters && self.sample(window, row, event.metadata_id, &kind, start_ns)? {
+        if row.thread.is_counters && self.sample(window, row, (kind, args), event.metadata_id, start_ns)? {
             return Ok(());
         }
         if duration_ps == 0 {
             if self.lanes.has_room_for_instant(start_ns) {
-                return self.shown(window, row, &kind, Type::Instant, row.lanes[0], Time::Next(start_ns));
+                return self.shown(window, row, (kind, args), Type::Instant, row.lanes[0], Time::Next(start_ns));
             }
-            return self.alone(window, row, &kind, start_ns, start_ns, true);
+            return self.alone(window, row, (kind, args), start_ns, start_ns, true);
         }
         match self.lanes.open(end_ps) {
             Some(lane) => {
@@ -224,9 +227,9 @@ impl Writer<'_, '_> {
                     let track = self.new_lane(window, row)?;
                     row.lanes.push(track);
                 }
-                self.shown(window, row, &kind, Type::SliceBegin, row.lanes[lane], Time::Next(start_ns))
+                self.shown(window, row, (kind, args), Type::SliceBegin, row.lanes[lane], Time::Next(start_ns))
             }
-            None => self.alone(window, row, &kind, start_ns, end_ps / 1_000, false),
+            None => self.alone(window, row, (kind, args), start_ns, end_ps / 1_000, false),
         }
     }
 
@@ -236,16 +239,16 @@ impl Writer<'_, '_> {
         &mut self,
         window: &mut Window<'_>,
         row: &Row<'_>,
-        kind: &Kind,
+        (kind, args): (&Kind, &Args),
         start_ns: u64,
         end_ns: u64,
         is_instant: bool,
     ) -> Result<()> {
         let track = self.new_lane(window, row)?;
         if is_instant {
-            return self.shown(window, row, kind, Type::Instant, track, Time::Any(start_ns));
+            return self.shown(window, row, (kind, args), Type::Instant, track, Time::Any(start_ns));
         }
-        self.shown(window, row, kind, Type::SliceBegin, track, Time::Any(start_ns))?;
+        self.shown(window, row, (kind, args), Type::SliceBegin, track, Time::Any(start_ns))?;
         self.encoder.slice_end(track, Time::Any(end_ns))
     }
 
@@ -261,12 +264,12 @@ impl Writer<'_, '_> {
         &mut self,
         window: &mut Window<'_>,
         row: &Row<'_>,
-        kind: &Kind,
+        (kind, args): (&Kind, &Args),
         r#type: Type,
         track: u64,
         time: Time,
     ) -> Result<()> {
-        let Self { encoder, args, .. } = self;
+        let encoder = &mut self.encoder;
         encoder.begin(r#type, track, time);
         match args.step_name {
             Some(value) => encoder.value_name(window, row.names, row.names.value(value))?,
@@ -284,14 +287,14 @@ impl Writer<'_, '_> {
         &mut self,
         window: &mut Window<'_>,
         row: &mut Row<'_>,
+        (kind, args): (&Kind, &mut Args),
         metadata_id: i64,
-        kind: &Kind,
         start_ns: u64,
     ) -> Result<bool> {
-        if self.args.step_name.is_some() {
+        if args.step_name.is_some() {
             return Ok(false); // its name is its own, not that of the counter
         }
-        let Some((unit, value)) = self.args.take_sample() else { return Ok(false) };
+        let Some((unit, value)) = args.take_sample() else { return Ok(false) };
         let track = match row.counters.get(&metadata_id) {
             Some(track) => *track,
             None => {
@@ -303,7 +306,7 @@ impl Writer<'_, '_> {
         };
         self.encoder.begin(Type::Counter, track, Time::Next(start_ns));
         self.encoder.sample(value);
-        let Self { encoder, args, .. } = self;
+        let encoder = &mut self.encoder;
         args.each(row.names, kind, |arg| match arg.rank == unit {
             true => Ok(()), // what the sample hides
             false => encoder.annotation(window, row.names, arg.rank, arg.value),

@@ -44,8 +44,7 @@ const STATE_CLEARED: u64 = 1;
 const LONGEST_INTERNED: u64 = 1 << 10;
 /// Bytes up to which a value of bytes is shown.
 const LONGEST_BYTES: u64 = 4_096;
-/// By rank: the order of child tracks, and that of processes and threads.
-const EXPLICIT_CHILDREN: u64 = 3;
+/// By rank: the order of processes and threads.
 const EXPLICIT: u64 = 1;
 
 /// What an event is.
@@ -67,10 +66,10 @@ pub(super) enum Time {
 }
 
 /// A text of the source that stands within the message in the making.
-struct Splice {
-    at: usize,
-    text: Extent,
-    len: u64,
+pub(super) struct Splice {
+    pub(super) at: usize,
+    pub(super) text: Extent,
+    pub(super) len: u64,
 }
 
 /// Makes packets, one at a time.
@@ -79,14 +78,16 @@ pub(super) struct Encoder<'w> {
     table: Table,
     /// The sequence, from 1; 0 before the first.
     sequence: u32,
+    /// What stands between time and event in each packet of the sequence, and how many bytes it is.
+    sequence_word: (u64, usize),
     clock: u64,
     /// Time of the packet before, on `clock`.
     last_ns: u64,
     /// Track of the thread.
     track: u64,
     /// The description of a track in the making, without its splices.
-    body: Vec<u8>,
-    splices: Vec<Splice>,
+    pub(super) body: Vec<u8>,
+    pub(super) splices: Vec<Splice>,
     /// Where the event in the making lies in the buffer.
     event: Place,
 }
@@ -107,6 +108,7 @@ impl<'w> Encoder<'w> {
             out,
             table: Table::default(),
             sequence: 0,
+            sequence_word: (0, 0),
             clock: LAST_CLOCK,
             last_ns: 0,
             track: 0,
@@ -131,91 +133,6 @@ impl<'w> Encoder<'w> {
         self.clock = LAST_CLOCK;
     }
 
-    /// Describes a process.
-    pub(super) fn process(
-        &mut self,
-        window: &mut Window<'_>,
-        uuid: u64,
-        pid: u32,
-        rank: u32,
-        host: Option<&str>,
-        name: Extent,
-    ) -> Result<()> {
-        self.begin_message();
-        put_uint(&mut self.body, 1, uuid);
-        let mut fixed = Vec::new();
-        put_uint(&mut fixed, 1, u64::from(pid));
-        let prefix = host.map(|host| format!("{host} ")).unwrap_or_default();
-        self.named_message(window, 3, &fixed, 6, &prefix, name)?;
-        put_uint(&mut self.body, 12, u64::from(rank));
-        self.end_message(window, &[], 60)
-    }
-
-    /// Describes a thread.
-    pub(super) fn thread(
-        &mut self,
-        window: &mut Window<'_>,
-        uuid: u64,
-        (pid, tid): (u32, u32),
-        rank: u32,
-        name: Extent,
-    ) -> Result<()> {
-        self.begin_message();
-        put_uint(&mut self.body, 1, uuid);
-        let mut fixed = Vec::new();
-        put_uint(&mut fixed, 1, u64::from(pid));
-        put_uint(&mut fixed, 2, u64::from(tid));
-        self.named_message(window, 4, &fixed, 5, "", name)?;
-        put_uint(&mut self.body, 11, EXPLICIT_CHILDREN);
-        put_uint(&mut self.body, 12, u64::from(rank));
-        self.end_message(window, &[], 60)
-    }
-
-    /// Describes the lane of a thread with this number, from 2.
-    pub(super) fn lane(
-        &mut self,
-        window: &mut Window<'_>,
-        uuid: u64,
-        parent: u64,
-        name: Extent,
-        number: u64,
-    ) -> Result<()> {
-        self.begin_message();
-        put_uint(&mut self.body, 1, uuid);
-        let len = text_len(window, name)?;
-        let suffix = if len == 0 { format!("({number})") } else { format!(" ({number})") };
-        put_key(&mut self.body, 2, BYTES);
-        put_varint(&mut self.body, len + wide(suffix.len()));
-        self.splice(name, len);
-        self.body.extend_from_slice(suffix.as_bytes());
-        put_uint(&mut self.body, 5, parent);
-        put_uint(&mut self.body, 12, number.min(i32::MAX as u64)); // positive
-        self.end_message(window, &[], 60)
-    }
-
-    /// Describes a counter.
-    pub(super) fn counter(
-        &mut self,
-        window: &mut Window<'_>,
-        uuid: u64,
-        parent: u64,
-        names: &Names,
-        name: Text,
-        unit: Rank,
-    ) -> Result<()> {
-        self.begin_message();
-        put_uint(&mut self.body, 1, uuid);
-        match name {
-            Text::Symbol(symbol) => put_bytes(&mut self.body, 2, names.text(symbol)),
-            Text::Source(extent) => self.inline_text(window, 2, extent)?,
-        }
-        put_uint(&mut self.body, 5, parent);
-        let mut counter = Vec::new();
-        put_bytes(&mut counter, 6, names.text(unit));
-        put_bytes(&mut self.body, 8, &counter);
-        self.end_message(window, &[], 60)
-    }
-
     /// Events of this thread's track follow.
     pub(super) fn begin_track(&mut self, uuid: u64) {
         self.track = uuid;
@@ -225,6 +142,12 @@ impl<'w> Encoder<'w> {
             self.clock = FIRST_CLOCK;
             self.table.begin();
             put_uint(&mut head, 13, STATE_CLEARED);
+            let mut word = Vec::with_capacity(8);
+            put_uint(&mut word, 10, u64::from(self.sequence));
+            put_key(&mut word, 11, BYTES);
+            let len = word.len(); // at most 7
+            word.resize(8, 0);
+            self.sequence_word = (word.first_chunk().map_or(0, |word| u64::from_le_bytes(*word)), len);
         } else {
             self.clock += 1;
         }
@@ -267,14 +190,13 @@ impl<'w> Encoder<'w> {
     /// Puts the fixed part of an event's packet: at most 40 bytes.
     #[inline]
     fn put_head(&mut self, r#type: Type, track: u64, time: Time) {
-        let Self { out, sequence, last_ns, track: own, .. } = self;
+        let Self { out, sequence_word: (sequence, sequence_len), last_ns, track: own, .. } = self;
         let buffer = &mut out.buffer;
-        buffer.make_room(64); // for two runs of fields
+        buffer.make_room(0);
         let start = buffer.len();
+        let mut event = start;
         buffer.fields(|out| {
-            out.byte(key(1, BYTES));
-            out.byte(0);
-            out.byte(key(8, VARINT));
+            out.word(u64::from_le_bytes([key(1, BYTES), 0, key(8, VARINT), 0, 0, 0, 0, 0]), 3);
             match time {
                 Time::Next(ns) => {
                     out.varint(ns.wrapping_sub(*last_ns));
@@ -287,20 +209,15 @@ impl<'w> Encoder<'w> {
                     out.byte(BOOTTIME as u8);
                 }
             }
-            out.byte(key(10, VARINT));
-            out.varint(u64::from(*sequence));
-            out.byte(key(11, BYTES));
-        });
-        self.event = Place { packet: start + 1, event: buffer.len() };
-        buffer.fields(|out| {
-            out.byte(0);
-            out.byte(key(9, VARINT));
-            out.byte(r#type as u8);
+            out.word(*sequence, *sequence_len);
+            event += out.len();
+            out.word(u64::from_le_bytes([0, key(9, VARINT), r#type as u8, 0, 0, 0, 0, 0]), 3);
             if track != *own {
                 out.byte(key(11, VARINT));
                 out.varint(track);
             }
         });
+        self.event = Place { packet: start + 1, event };
     }
 
     #[inline]
@@ -387,10 +304,8 @@ impl<'w> Encoder<'w> {
         let start = buffer.len() + 1;
         // At most 20 bytes.
         buffer.fields(|out| {
-            out.byte(key(4, BYTES));
-            out.byte(0);
-            out.byte(key(1, VARINT));
-            out.varint(u64::from(name));
+            out.word(u64::from_le_bytes([key(4, BYTES), 0, key(1, VARINT), 0, 0, 0, 0, 0]), 3);
+            out.small_varint(u64::from(name));
             match value {
                 ArgValue::Int(number) => {
                     out.byte(key(4, VARINT));
@@ -407,7 +322,7 @@ impl<'w> Encoder<'w> {
                 ArgValue::Text(_) | ArgValue::Own(_) | ArgValue::Bytes(_) => {
                     out.byte(key(17 & 0xf, VARINT) | 0x80);
                     out.byte((17 >> 4) as u8);
-                    out.varint(u64::from(string));
+                    out.small_varint(u64::from(string));
                 }
             }
         });
@@ -489,7 +404,7 @@ impl<'w> Encoder<'w> {
         buffer.make_room(0);
         buffer.fields(|out| {
             out.byte(key);
-            out.varint(number);
+            out.small_varint(number);
         });
     }
 
@@ -512,54 +427,8 @@ impl<'w> Encoder<'w> {
         }
     }
 
-    fn begin_message(&mut self) {
-        self.body.clear();
-        self.splices.clear();
-    }
-
-    /// A text of the source goes here.
-    fn splice(&mut self, text: Extent, len: u64) {
-        if len > 0 {
-            self.splices.push(Splice { at: self.body.len(), text, len });
-        }
-    }
-
-    /// A field that is a text of the source.
-    fn inline_text(&mut self, window: &mut Window<'_>, field: u32, text: Extent) -> Result<()> {
-        let len = text_len(window, text)?;
-        put_key(&mut self.body, field, BYTES);
-        put_varint(&mut self.body, len);
-        self.splice(text, len);
-        Ok(())
-    }
-
-    /// A field that is a message of `fixed` and, unless it is empty, a name.
-    fn named_message(
-        &mut self,
-        window: &mut Window<'_>,
-        field: u32,
-        fixed: &[u8],
-        name_field: u32,
-        prefix: &str,
-        name: Extent,
-    ) -> Result<()> {
-        let name_len = text_len(window, name)?;
-        let len = wide(prefix.len()) + name_len;
-        let mut head = fixed.to_vec();
-        if len > 0 {
-            put_key(&mut head, name_field, BYTES);
-            put_varint(&mut head, len);
-        }
-        put_key(&mut self.body, field, BYTES);
-        put_varint(&mut self.body, wide(head.len()) + len);
-        self.body.extend_from_slice(&head);
-        self.body.extend_from_slice(prefix.as_bytes());
-        self.splice(name, name_len);
-        Ok(())
-    }
-
     /// Writes a packet of `head`, what was interned for it, and the message in the making as the field `field`.
-    fn end_message(&mut self, window: &mut Window<'_>, head: &[u8], field: u32) -> Result<()> {
+    pub(super) fn end_message(&mut self, window: &mut Window<'_>, head: &[u8], field: u32) -> Result<()> {
         let spliced: u64 = self.splices.iter().map(|splice| splice.len).sum();
         let mut front = head.to_vec();
         if !self.table.news.is_empty() {

@@ -7,7 +7,7 @@
 //! | process | a plane that has lines: the first `/host:CPU`, then all others in the order of the file |
 //! | pid | as in the JSON (701, or 1 + the plane's id) where that is free; other planes, and ids that are taken, get one from 10001 on |
 //! | thread | the lines of a plane that share the low 32 bits of display_id, or of id where that is 0; the last one's name is its name |
-//! | rank | processes as above; threads of the host by the last line's place in the plane, elsewhere by tid |
+//! | rank | processes as above; threads of the host, and of pid 701, by the last line's place in the plane, elsewhere by tid |
 //! | slice | an event with a duration; an instant, one without |
 //! | time | ns, rounded down at both ends, so that what nests in ps nests in ns; an end beyond 2^64 ps lies there |
 //! | name | as in the JSON: display_name, with `name` as the argument `long_name`; a stat `step_name` above both |
@@ -31,13 +31,14 @@ mod args;
 mod document;
 mod encoder;
 mod flow;
+mod ids;
 mod intern;
 mod lanes;
-mod limit;
 mod names;
 mod order;
 mod output;
 mod planes;
+mod tracks;
 
 use std::io::Write;
 
@@ -68,7 +69,9 @@ pub struct PerfettoSummary {
     pub events: u64,
     /// Events that are bookkeeping and not shown.
     pub events_hidden: u64,
-    /// Events that [`PerfettoOptions::filter`] leaves out, of the planes that are shown.
+    /// Planes left out because of [`PerfettoOptions::filter`], each of which would be a process.
+    pub planes_filtered: u64,
+    /// Events left out because of [`PerfettoOptions::filter`], those of whole planes among them.
     pub events_filtered: u64,
     /// Events left out because of [`PerfettoOptions::max_events`].
     pub events_over_limit: u64,
@@ -77,7 +80,8 @@ pub struct PerfettoSummary {
 }
 
 /// Writes the Perfetto trace of the XSpace in `source` to `out`, not compressed. Perfetto's viewer and trace processor
-/// also open it compressed with gzip.
+/// also open it compressed with gzip, or with runs of its packets as `compressed_packets`, which is what `zprof convert` makes
+/// of it.
 ///
 /// Memory is bounded by the names and line headers of the largest plane and at most 64 MiB, however many events there
 /// are. A line whose events are not in order of time is read once more for each half million of them. `out` gets large

@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use foldhash::fast::FixedState;
 
 use super::flow::Role;
+use super::ids::Ids;
 use super::intern::Symbol;
 use super::output::put_text;
 use crate::Result;
@@ -14,8 +15,6 @@ use crate::export::json::{HIDDEN_EVENTS, HIDDEN_STATS};
 use crate::export::text::{put_double, put_int, put_uint};
 use crate::xspace::reader::{Value, each_event_metadata, each_metadata_stat, each_stat_metadata};
 use crate::xspace::window::{Extent, Window};
-
-type Map<V> = HashMap<i64, V, FixedState>;
 
 /// A text: one of the plane's, or still in the source because it is long.
 #[derive(Clone, Copy, Debug)]
@@ -44,10 +43,11 @@ pub(super) struct Names {
     symbols: Vec<usize>,
     /// Names of stats, sorted and each once.
     keys: Vec<Key>,
-    ranks: Map<Rank>,
-    kinds: Map<Kind>,
+    ranks: Ids<Rank>,
+    kinds: Ids<Kind>,
     /// Arguments of all kinds.
     args: Vec<Arg>,
+    unknown: Kind,
     unknown_rank: Rank,
 }
 
@@ -84,9 +84,10 @@ impl Names {
             arena: Vec::new(),
             symbols: Vec::new(),
             keys: Vec::new(),
-            ranks: Map::default(),
-            kinds: Map::default(),
+            ranks: Ids::default(),
+            kinds: Ids::default(),
             args: Vec::new(),
+            unknown: Kind { hidden: false, name: Text::Symbol(0), args: (0, 0) },
             unknown_rank: 0,
         };
         let long_name = names.load_keys(window, plane)?;
@@ -96,9 +97,8 @@ impl Names {
 
     /// What an id without metadata means: the empty name.
     #[inline]
-    pub(super) fn kind(&self, metadata_id: i64) -> Kind {
-        let unknown = Kind { hidden: false, name: Text::Symbol(0), args: (0, 0) };
-        self.kinds.get(&metadata_id).copied().unwrap_or(unknown)
+    pub(super) fn kind(&self, metadata_id: i64) -> &Kind {
+        self.kinds.get(metadata_id).unwrap_or(&self.unknown)
     }
 
     #[inline]
@@ -108,7 +108,7 @@ impl Names {
 
     #[inline]
     pub(super) fn rank(&self, metadata_id: i64) -> Rank {
-        self.ranks.get(&metadata_id).copied().unwrap_or(self.unknown_rank)
+        self.ranks.get(metadata_id).copied().unwrap_or(self.unknown_rank)
     }
 
     #[inline]
@@ -129,7 +129,7 @@ impl Names {
         let mut text = String::from("long_name");
         // An id that comes again keeps its place in `found`, and its last name.
         let mut found: Vec<(i64, usize, usize)> = Vec::new();
-        let mut places: Map<usize> = Map::default();
+        let mut places: HashMap<i64, usize, FixedState> = HashMap::default();
         each_stat_metadata(window, plane, |window, id, name| {
             let start = text.len();
             read_text(window, name, &mut text)?;

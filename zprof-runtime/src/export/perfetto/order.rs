@@ -3,10 +3,12 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use super::args::Args;
+use super::names::Names;
 use super::planes::Run;
 use crate::Result;
 use crate::xspace::Source;
-use crate::xspace::reader::{Event, each_event, each_event_head, read_event};
+use crate::xspace::reader::{Event, each_event, each_event_body, read_times};
 use crate::xspace::window::{Extent, Window};
 
 /// How many events are sorted at a time, at 40 bytes each.
@@ -30,14 +32,60 @@ pub(super) fn times(run: &Run, event: &Event) -> (u64, u64) {
     (start_ps as u64, event.duration_ps as u64) // both keep every bit
 }
 
-/// Walks over the events of all runs in order of time: calls back with each event, its start and its duration.
+/// What is known of the order of a run's events before they are read.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Order {
+    count: u64,
+    is_broken: bool,
+    /// Offset and duration of the first event, and of the last.
+    first: (i64, i64),
+    last: (i64, i64),
+}
+
+impl Order {
+    /// Notes the next event. It is only read to its first stat, which follows its times in files that programs write;
+    /// where that is wrong, what is known may be too.
+    #[inline]
+    pub(super) fn note(&mut self, window: &mut Window<'_>, event: Extent) -> Result<()> {
+        let times = read_times(window, event)?;
+        let key = |(offset, duration): (i64, i64)| (offset, Reverse(duration as u64)); // durations modulo 2^64
+        if self.count == 0 {
+            self.first = times;
+        } else if key(times) < key(self.last) {
+            self.is_broken = true;
+        }
+        self.last = times;
+        self.count += 1;
+        Ok(())
+    }
+}
+
+/// Whether all events of the runs are in order of time as they are.
+fn are_in_order(runs: &[Run]) -> bool {
+    let mut last = (0, Reverse(u64::MAX));
+    runs.iter().filter(|run| run.order.count > 0).all(|run| {
+        let key = |(offset_ps, duration_ps)| {
+            let (start_ps, duration_ps) = times(run, &Event { offset_ps, duration_ps, ..Event::default() });
+            (start_ps, Reverse(duration_ps))
+        };
+        // Offsets that ascend may pass 2^64 once on the way, and the last start is before the first then.
+        let (begin, end) = (key(run.order.first), key(run.order.last));
+        let in_order = !run.order.is_broken && last <= begin && begin <= end;
+        last = end;
+        in_order
+    })
+}
+
+/// Walks over the events of all runs in order of time: calls back with each event, its start and its duration, while `args`
+/// are the event's.
 pub(super) fn each_in_order<'s>(
     window: &mut Window<'s>,
     source: &'s dyn Source,
     runs: &[Run],
-    each: impl FnMut(&mut Window<'s>, &Event, u64, u64) -> Result<()>,
+    (names, args): (&Names, &mut Args),
+    each: impl FnMut(&mut Window<'s>, &mut Args, &Event, u64, u64) -> Result<()>,
 ) -> Result<()> {
-    each_in_batches(window, source, runs, BATCH, each)
+    each_in_batches(window, source, runs, BATCH, (names, args), each)
 }
 
 fn each_in_batches<'s>(
@@ -45,19 +93,22 @@ fn each_in_batches<'s>(
     source: &'s dyn Source,
     runs: &[Run],
     batch: usize,
-    mut each: impl FnMut(&mut Window<'s>, &Event, u64, u64) -> Result<()>,
+    (names, args): (&Names, &mut Args),
+    mut each: impl FnMut(&mut Window<'s>, &mut Args, &Event, u64, u64) -> Result<()>,
 ) -> Result<()> {
-    let Some(count) = count_disordered(window, runs)? else {
+    if are_in_order(runs) {
         return runs.iter().try_for_each(|run| {
-            each_event(window, run.body, |window, event| {
-                let (start_ps, duration_ps) = times(run, event);
-                each(window, event, start_ps, duration_ps)
+            each_event_body(window, run.body, |window, body| {
+                let event = args.read(window, names, body)?;
+                let (start_ps, duration_ps) = times(run, &event);
+                each(window, args, &event, start_ps, duration_ps)
             })
         });
-    };
+    }
     // Some of the earliest that are left, again and again.
     let mut aside = Window::small(source)?;
-    let batch = batch.min(count);
+    let count: u64 = runs.iter().map(|run| run.order.count).sum();
+    let batch = usize::try_from(count).unwrap_or(batch).min(batch);
     let mut earliest: BinaryHeap<Key> = BinaryHeap::with_capacity(batch);
     let mut done = None;
     loop {
@@ -81,37 +132,59 @@ fn each_in_batches<'s>(
         let Some(last) = sorted.last() else { return Ok(()) };
         done = Some(*last);
         for key in &sorted {
-            let event = read_event(&mut aside, Extent { at: key.at, len: key.len })?;
-            each(&mut aside, &event, key.start_ps, key.duration_ps.0)?;
+            let event = args.read(&mut aside, names, Extent { at: key.at, len: key.len })?;
+            each(&mut aside, args, &event, key.start_ps, key.duration_ps.0)?;
         }
         sorted.clear();
         earliest = BinaryHeap::from(sorted); // its memory serves the next
     }
 }
 
-/// How many events there are; `None` if they come in order of time already. An event is only read to its first stat, which
-/// follows its times in files that programs write; where that is wrong, the answer may be too.
-fn count_disordered(window: &mut Window<'_>, runs: &[Run]) -> Result<Option<usize>> {
-    let mut last = (0, Reverse(u64::MAX));
-    let mut in_order = true;
-    let mut count = 0;
-    for run in runs {
-        each_event_head(window, run.body, |_, event| {
-            let (start_ps, duration_ps) = times(run, event);
-            let key = (start_ps, Reverse(duration_ps));
-            in_order &= last <= key;
-            last = key;
-            count += 1;
-            Ok(())
-        })?;
-    }
-    Ok((!in_order).then_some(count))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::xspace::wire::{put_bytes, put_uint, wide};
+    use crate::xspace::wire::{put_bytes, put_uint};
+
+    /// The whole source as a run.
+    fn run(window: &mut Window<'_>, timestamp_ns: i64) -> Run {
+        let mut order = Order::default();
+        let body = window.whole();
+        each_event_body(window, body, |window, event| order.note(window, event)).expect("is a line");
+        Run { body, timestamp_ns, order }
+    }
+
+    #[test]
+    fn order_is_known_across_runs_and_where_time_wraps() {
+        let line = |times: &[(i64, u64)]| {
+            let mut line = Vec::new();
+            for (start, duration) in times {
+                let mut event = Vec::new();
+                put_uint(&mut event, 2, *start as u64);
+                put_uint(&mut event, 3, *duration);
+                put_bytes(&mut event, 4, b"");
+                put_bytes(&mut line, 4, &event);
+            }
+            line
+        };
+        let lines = [&[][..], &[(-5, 1), (5, 9), (5, 3)], &[(5, 3), (5, 9)], &[(7, 0)]].map(line);
+        let sources = lines.each_ref().map(Vec::as_slice);
+        let run =
+            |place: usize, timestamp_ns| run(&mut Window::new(&sources[place]).expect("has a size"), timestamp_ns);
+        let rows: [(&[(usize, i64)], bool); 8] = [
+            (&[], true),
+            (&[(0, 9), (1, 1), (0, 0), (3, 1)], true),
+            (&[(1, 0)], false), // begins 5 ps before 2^64
+            (&[(2, 0)], false),
+            (&[(3, 1), (1, 1)], false),
+            (&[(1, 1), (1, 2)], true),
+            (&[(1, 2), (1, 1)], false),
+            (&[(3, 1), (3, 1)], true),
+        ];
+        for (runs, expected) in rows {
+            let found: Vec<Run> = runs.iter().map(|(place, timestamp_ns)| run(*place, *timestamp_ns)).collect();
+            assert_eq!(are_in_order(&found), expected, "{runs:?}");
+        }
+    }
 
     #[test]
     fn events_come_in_order_of_time_whatever_the_size_of_a_batch() {
@@ -125,11 +198,13 @@ mod tests {
             put_bytes(&mut line, 4, &event);
         }
         let source = line.as_slice();
-        let run = Run { body: Extent { at: 0, len: wide(line.len()) }, timestamp_ns: 0 };
+        let mut window = Window::new(&source).expect("has a size");
+        let run = run(&mut window, 0);
+        let names = Names::load(&mut window, Extent::default()).expect("there are none");
         for batch in [1, 2, 3, 100] {
-            let mut window = Window::new(&source).expect("has a size");
             let mut found = Vec::new();
-            each_in_batches(&mut window, &source, &[run], batch, |_, event, start, duration| {
+            let state = (&names, &mut Args::default());
+            each_in_batches(&mut window, &source, &[run], batch, state, |_, _, event, start, duration| {
                 found.push((event.metadata_id, start, duration));
                 Ok(())
             })

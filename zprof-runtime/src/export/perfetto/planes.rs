@@ -2,11 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::PerfettoSummary;
+use super::order::Order;
 use crate::Result;
 use crate::export::json::document::{DEVICE_PREFIXES, FIRST_DEVICE_PID, HOST_PID, HOST_PLANE, LONGEST_PREFIX};
 use crate::export::{Filter, Host, host};
 use crate::xspace::Source;
-use crate::xspace::reader::{PlaneHeader, each_line, each_plane};
+use crate::xspace::reader::{PlaneHeader, each_line, each_line_with, each_plane};
 use crate::xspace::window::{Extent, PIECE, Window};
 
 /// First id of processes that have none of their own.
@@ -46,6 +48,7 @@ impl Plane {
 pub(super) struct Run {
     pub(super) body: Extent,
     pub(super) timestamp_ns: i64,
+    pub(super) order: Order,
 }
 
 /// Lines of a plane with one id.
@@ -59,13 +62,13 @@ pub(super) struct Thread {
 }
 
 /// Finds the planes of all hosts.
-pub(super) fn scan<'s>(hosts: &[Host<'s>], filter: &Filter) -> Result<Vec<Part<'s>>> {
+pub(super) fn scan<'s>(hosts: &[Host<'s>], filter: &Filter, summary: &mut PerfettoSummary) -> Result<Vec<Part<'s>>> {
     let several = hosts.len() > 1;
     let mut parts = Vec::new();
     for host in hosts {
         let mut window = Window::new(host.source)?;
         let host_name = several.then_some(host.name);
-        let planes = find_planes(&mut window, filter).map_err(|error| match host_name {
+        let planes = find_planes(&mut window, filter, summary).map_err(|error| match host_name {
             Some(name) => error.context(format_args!("host `{name}`")),
             None => error,
         })?;
@@ -75,22 +78,30 @@ pub(super) fn scan<'s>(hosts: &[Host<'s>], filter: &Filter) -> Result<Vec<Part<'
     Ok(parts)
 }
 
-fn find_planes(window: &mut Window<'_>, filter: &Filter) -> Result<Vec<Plane>> {
+fn find_planes(window: &mut Window<'_>, filter: &Filter, summary: &mut PerfettoSummary) -> Result<Vec<Plane>> {
     let mut first = None;
     let mut others = Vec::new();
     each_plane(window, |window, header| {
-        if !filter.planes.is_empty() && !filter.keeps_plane(window.piece(header.name)?) {
-            return Ok(());
-        }
         let head = window.piece(Extent { len: header.name.len.min(LONGEST_PREFIX), ..header.name })?;
-        if first.is_none() && header.name.len <= PIECE && head == HOST_PLANE {
-            first = Some(Plane { header, wanted_pid: Some(HOST_PID), pid: 0, is_host: true });
-            return Ok(());
-        }
+        let is_first = first.is_none() && header.name.len <= PIECE && head == HOST_PLANE;
         let is_device = DEVICE_PREFIXES.iter().any(|prefix| head.starts_with(prefix));
-        let device_pid = FIRST_DEVICE_PID.wrapping_add(header.id) as u32; // the low 32 bits, as in the JSON
         let is_host = head.starts_with(b"/host:");
-        others.push(Plane { header, wanted_pid: is_device.then_some(device_pid), pid: 0, is_host });
+        let device_pid = FIRST_DEVICE_PID.wrapping_add(header.id) as u32; // the low 32 bits, as in the JSON
+        let wanted_pid = if is_first { Some(HOST_PID) } else { is_device.then_some(device_pid) };
+        let plane = Plane { header, wanted_pid, pid: 0, is_host };
+        if !filter.planes.is_empty() && !filter.keeps_plane(window.piece(header.name)?) {
+            let mut lines = 0;
+            each_line(window, header.body, |_, line| {
+                lines += 1;
+                summary.events_filtered += line.event_count;
+                Ok(())
+            })?;
+            summary.planes_filtered += u64::from(lines > 0 || plane.is_known());
+        } else if is_first {
+            first = Some(plane);
+        } else {
+            others.push(plane);
+        }
         Ok(())
     })?;
     Ok(first.into_iter().chain(others).collect())
@@ -132,7 +143,8 @@ pub(super) fn threads(window: &mut Window<'_>, plane: &Plane) -> Result<(Vec<Thr
     let mut found: BTreeMap<u32, Found> = BTreeMap::new();
     let mut place = 0_u32;
     let mut lines = 0;
-    each_line(window, plane.header.body, |window, header| {
+    let note = |window: &mut Window<'_>, order: &mut Order, event| order.note(window, event);
+    each_line_with(window, plane.header.body, note, |window, header, order| {
         lines += 1;
         place = place.saturating_add(1);
         let tid = header.shown_id as u32; // the low 32 bits, as in the JSON
@@ -143,11 +155,12 @@ pub(super) fn threads(window: &mut Window<'_>, plane: &Plane) -> Result<(Vec<Thr
             place,
         });
         (entry.thread.name, entry.thread.is_counters, entry.place) = (name, counters, place);
-        entry.thread.runs.push(Run { body: header.body, timestamp_ns: header.timestamp_ns });
+        entry.thread.runs.push(Run { body: header.body, timestamp_ns: header.timestamp_ns, order });
         Ok(())
     })?;
     let mut found: Vec<Found> = found.into_values().collect();
-    if plane.is_host {
+    // As the JSON orders them, which knows the host by its id.
+    if plane.is_host || plane.wanted_pid == Some(HOST_PID) {
         let mut places: Vec<u32> = found.iter().map(|found| found.place).collect();
         places.sort_unstable();
         for found in &mut found {
