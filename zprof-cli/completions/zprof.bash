@@ -77,7 +77,7 @@ _zprof() {
 
     case "${cmd}" in
         zprof)
-            opts="-h -V --help --version convert summary diff flame check view completions man help"
+            opts="-h -V --help --version convert view summary diff flame check completions man help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -221,7 +221,7 @@ _zprof() {
             return 0
             ;;
         zprof__subcmd__help)
-            opts="convert summary diff flame check view completions man help"
+            opts="convert view summary diff flame check completions man help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -401,12 +401,16 @@ _zprof() {
             return 0
             ;;
         zprof__subcmd__view)
-            opts="-h --xprof --port --no-open --once --help"
+            opts="-h --format --xprof --port --no-open --once --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
+                --format)
+                    COMPREPLY=($(compgen -W "json json.gz pftrace" -- "${cur}"))
+                    return 0
+                    ;;
                 --port)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
