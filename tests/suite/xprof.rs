@@ -1,10 +1,13 @@
-//! The real XProf opens what the `llm` example leaves behind, and shows runs, threads, metadata and steps.
+//! The real XProf opens what the `llm` example leaves behind, and shows runs, threads, metadata and steps; and the check
+//! finds nothing in it.
 
 use std::collections::BTreeSet;
+use std::fs::File;
 use std::path::Path;
 use std::process::Command;
 
 use serde_json::{Value, json};
+use zprof_runtime::export::{CheckOptions, check};
 
 const STEPS: usize = 8;
 const WORKERS: usize = 2;
@@ -27,6 +30,8 @@ fn run(command: &mut Command) -> String {
 struct Shown {
     report: Value,
     events: Vec<Value>,
+    /// What the check finds in the profile: kinds and numbers.
+    findings: Vec<(&'static str, u64)>,
 }
 
 impl Shown {
@@ -37,10 +42,14 @@ impl Shown {
             .args(["run", "--quiet", "--release", "-p", "zprof-examples", "--example", "llm", "--"])
             .args(["--tokens", &steps, "--threads", &workers, "--output"])
             .arg(folder.path()));
+        let profile = folder.path().join("plugins/profile/profiling/profiling.xplane.pb");
+        let profile = File::open(&profile).unwrap_or_else(|error| panic!("{}: {error}", profile.display()));
+        let checked = check(&profile, &CheckOptions::default()).expect("can be read");
+        let findings = checked.counts.iter().map(|(kind, count)| (kind.name(), *count)).collect();
         let report = run(Command::new("scripts/xprof-check").arg(folder.path()));
         let report: Value = serde_json::from_str(&report).expect("xprof-check prints JSON");
         let events = report["hosts"]["profiling"]["events"].as_array().expect("the host is `profiling`").clone();
-        Self { report, events }
+        Self { report, events, findings }
     }
 
     fn named<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a Value> {
@@ -65,6 +74,7 @@ fn set<const N: usize>(values: [Value; N]) -> BTreeSet<String> {
 #[test]
 fn xprof_shows_the_llm_example() {
     let shown = Shown::of_llm();
+    assert_eq!(shown.findings, []);
     lists_the_run(&shown.report);
     names_the_threads(&shown.report);
     keeps_metadata_typed(&shown);

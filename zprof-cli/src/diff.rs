@@ -11,12 +11,12 @@ use zprof_runtime::export::ScopeSummary;
 
 use crate::args::{Answer, Planes};
 use crate::cli::usage;
-use crate::csv;
 use crate::output::{print, print_json};
-use crate::summary::{Summed, load};
+use crate::summary::{Summed, sum_up};
 use crate::table::{self, Table};
 use crate::units::{change, counted_all, duration, short_count};
 use crate::welch::{Sample, compare};
+use crate::{csv, input};
 
 /// Runs on each side below which a mean says too little.
 const ENOUGH: u64 = 10;
@@ -93,7 +93,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     if args.before == Path::new("-") && args.after == Path::new("-") {
         usage("diff", "only one of the profiles can be standard input");
     }
-    let (before, after) = (load(&args.before, &args.planes)?, load(&args.after, &args.planes)?);
+    let sum_up = |input: &Path| sum_up(input::open(input)?, &args.planes);
+    let (before, after) = (sum_up(&args.before)?, sum_up(&args.after)?);
     // One host needs no name: the files of the two sides are called differently.
     let by_host = before.len() > 1 || after.len() > 1;
     let (before, after) = (sides(&before, by_host), sides(&after, by_host));

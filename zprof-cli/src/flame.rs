@@ -11,6 +11,7 @@ use zprof_runtime::export::{FoldedOptions, write_folded};
 use crate::args::{Input, Planes};
 use crate::input;
 use crate::output::Target;
+use crate::summary::sum_up;
 
 /// Draw a flame graph of a profile's scopes.
 ///
@@ -66,7 +67,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         }
     }
     if stacks.is_empty() {
-        bail!("no scope in {} takes any time, so there is nothing to draw", profile.name);
+        let name = profile.name.clone();
+        sum_up(profile, &args.planes)?;
+        bail!("no scope in {name} takes any time, so there is nothing to draw");
     }
     let content = if args.folded { stacks.into_bytes() } else { draw(args, &stacks)? };
     target.write(|out| out.write_all(&content).with_context(|| format!("failed to write to {}", target.name())))?;

@@ -1,18 +1,18 @@
 //! `zprof summary`: planes, lines, scopes and steps of a profile, in numbers.
 
 use std::cmp::Reverse;
+use std::collections::BTreeSet;
 use std::io::{self, Write};
-use std::path::Path;
 use std::process::ExitCode;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
 use serde::Serialize;
 use zprof_runtime::export::{PlaneSummary, ScopeSummary, StepSeries, Summary, SummaryOptions, summarise};
 
 use crate::args::{Answer, Input, Planes, ROWS};
 use crate::csv;
-use crate::input::{self, Space};
+use crate::input::{self, Profile, Space};
 use crate::output::{print, print_json};
 use crate::table::{self, Table};
 use crate::units::{count, counted, counted_all, duration, duration_of, duration_of_all};
@@ -67,19 +67,28 @@ pub(crate) struct Summed {
     pub(crate) summary: Summary,
 }
 
-/// Sums up every space of an input.
-pub(crate) fn load(input: &Path, planes: &Planes) -> Result<Vec<Summed>> {
+/// Sums up every space of a profile; that any of them has one of the planes asked for is sure then.
+pub(crate) fn sum_up(profile: Profile, planes: &Planes) -> Result<Vec<Summed>> {
     let mut options = SummaryOptions::default();
     options.planes.clone_from(&planes.planes);
-    let spaces = input::open(input)?.spaces.into_iter().map(|space| {
-        let summary = summarise(&space.file, &options).with_context(|| format!("failed to read {}", space.name))?;
-        Ok(Summed { space, summary })
-    });
-    spaces.collect()
+    let sum_up = |space: &Space, options| {
+        summarise(&space.file, options).with_context(|| format!("failed to read {}", space.name))
+    };
+    let spaces = profile.spaces.into_iter().map(|space| Ok(Summed { summary: sum_up(&space, &options)?, space }));
+    let spaces = spaces.collect::<Result<Vec<_>>>()?;
+    if !planes.planes.is_empty() && spaces.iter().all(|Summed { summary, .. }| summary.planes.is_empty()) {
+        let mut there = BTreeSet::new();
+        for Summed { space, .. } in &spaces {
+            there.extend(sum_up(space, &SummaryOptions::default())?.planes.into_iter().map(|plane| plane.name));
+        }
+        let (asked, there) = (planes.planes.join("`, `"), there.into_iter().collect::<Vec<_>>().join("`, `"));
+        bail!("no plane of {} matches `{asked}`; there are `{there}`", profile.name);
+    }
+    Ok(spaces)
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
-    let mut spaces = load(&args.input.input, &args.planes)?;
+    let mut spaces = sum_up(input::open(&args.input.input)?, &args.planes)?;
     let top = args.answer.rows();
     for plane in spaces.iter_mut().flat_map(|space| &mut space.summary.planes) {
         args.sort.apply(&mut plane.scopes);
@@ -153,7 +162,7 @@ fn write_plane(out: &mut dyn Write, plane: &PlaneSummary, top: usize, each_step:
     }
     writeln!(out, "{}", table::cut(&table::printable(&plane.name), width))?;
     writeln!(out, "{}", facts.join(", "))?;
-    write_lines(out, plane, top.max(LINES).min(if top == ROWS { LINES } else { top }), width)?;
+    write_lines(out, plane, if top == ROWS { LINES } else { top }, width)?;
     if !plane.scopes.is_empty() {
         writeln!(out)?;
         write_scopes(out, &plane.scopes, top, width)?;

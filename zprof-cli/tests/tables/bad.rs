@@ -24,6 +24,21 @@ fn what_is_not_there_is_named() {
 }
 
 #[test]
+fn planes_that_are_not_there_are_named_with_those_that_are() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let profile = write(folder.path(), "one.xplane.pb", &of_runs(&[("a", 1)]));
+    for command in ["summary", "diff", "flame"] {
+        let (code, out, error) = run(&[&on(command, &profile)[..], &["--planes", "GPU,x*"]].concat());
+        assert_eq!((code, out.as_str()), (1, ""), "{command}");
+        assert_eq!(error, format!("zprof: no plane of `{profile}` matches `GPU`, `x*`; there are `/host:CPU`\n"));
+    }
+    // One host of a run may lack what another has.
+    write(folder.path(), "two.xplane.pb", &[0x22, 1, b'h']);
+    let (code, ..) = run(&["summary", "--planes", "CPU", folder.path().to_str().expect("is UTF-8")]);
+    assert_eq!(code, 0);
+}
+
+#[test]
 fn what_is_no_profile_is_refused_with_the_place() {
     let folder = tempfile::tempdir().expect("a folder");
     let cut = of_runs(&[("a", 1), ("b", 2)]);
