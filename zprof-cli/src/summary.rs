@@ -67,19 +67,20 @@ pub(crate) struct Summed {
     pub(crate) summary: Summary,
 }
 
+fn summary(space: &Space, options: &SummaryOptions) -> Result<Summary> {
+    summarise(&space.file, options).with_context(|| format!("failed to read {}", space.name))
+}
+
 /// Sums up every space of a profile; that any of them has one of the planes asked for is sure then.
 pub(crate) fn sum_up(profile: Profile, planes: &Planes) -> Result<Vec<Summed>> {
     let mut options = SummaryOptions::default();
     options.planes.clone_from(&planes.planes);
-    let sum_up = |space: &Space, options| {
-        summarise(&space.file, options).with_context(|| format!("failed to read {}", space.name))
-    };
-    let spaces = profile.spaces.into_iter().map(|space| Ok(Summed { summary: sum_up(&space, &options)?, space }));
+    let spaces = profile.spaces.into_iter().map(|space| Ok(Summed { summary: summary(&space, &options)?, space }));
     let spaces = spaces.collect::<Result<Vec<_>>>()?;
     if !planes.planes.is_empty() && spaces.iter().all(|Summed { summary, .. }| summary.planes.is_empty()) {
         let mut there = BTreeSet::new();
         for Summed { space, .. } in &spaces {
-            there.extend(sum_up(space, &SummaryOptions::default())?.planes.into_iter().map(|plane| plane.name));
+            there.extend(summary(space, &SummaryOptions::default())?.planes.into_iter().map(|plane| plane.name));
         }
         let (asked, there) = (planes.planes.join("`, `"), there.into_iter().collect::<Vec<_>>().join("`, `"));
         bail!("no plane of {} matches `{asked}`; there are `{there}`", profile.name);
