@@ -16,13 +16,14 @@ fuzz_target!(|bytes: &[u8]| {
     let mut folded = Vec::new();
     let written = write_folded(&bytes, &mut folded, &options);
     let summary = summarise(&bytes, &SummaryOptions::default());
-    assert_eq!(written.is_ok(), summary.is_ok());
-    if let Err(error) = written {
+    if let Err(error) = &written {
         assert_eq!(error.kind(), ErrorKind::InvalidData);
         assert!(error.to_string().contains("at byte "), "{error}");
-        return;
+        assert!(summary.is_err(), "{error}");
     }
-    let planes = summary.expect("is as sound as the stacks").planes;
+    // The stacks read less: what is broken elsewhere is not theirs to find.
+    let (Ok(()), Ok(summary)) = (written, summary) else { return };
+    let planes = summary.planes;
     let busy: u128 = planes.iter().flat_map(|plane| &plane.lines).map(|line| line.busy_ps).sum();
     let text = String::from_utf8(folded).expect("stacks are text");
     let mut sum = 0;
