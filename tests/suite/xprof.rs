@@ -1,11 +1,14 @@
-//! The real XProf opens what the `llm` example leaves behind, and shows runs, threads, metadata and steps.
+//! The real XProf opens what the `llm` example leaves behind, and shows runs, threads, metadata and steps; and the check
+//! finds nothing in it.
 
 use std::collections::BTreeSet;
+use std::fs::File;
 use std::path::Path;
 use std::process::Command;
 
 use serde_json::{Value, json};
 use zprof::{ProfilerOptions, TraceFuture as _};
+use zprof_runtime::export::{CheckOptions, check};
 use zprof_tests::profile::Session;
 
 const STEPS: usize = 8;
@@ -29,6 +32,8 @@ fn run(command: &mut Command) -> String {
 struct Shown {
     report: Value,
     events: Vec<Value>,
+    /// What the check finds in the profile: kinds and numbers.
+    findings: Vec<(&'static str, u64)>,
 }
 
 impl Shown {
@@ -36,7 +41,11 @@ impl Shown {
         let report = run(Command::new("scripts/xprof-check").arg(folder));
         let report: Value = serde_json::from_str(&report).expect("xprof-check prints JSON");
         let events = report["hosts"]["profiling"]["events"].as_array().expect("the host is `profiling`").clone();
-        Self { report, events }
+        let profile = folder.join("plugins/profile/profiling/profiling.xplane.pb");
+        let profile = File::open(&profile).unwrap_or_else(|error| panic!("{}: {error}", profile.display()));
+        let checked = check(&profile, &CheckOptions::default()).expect("can be read");
+        let findings = checked.counts.iter().map(|(kind, count)| (kind.name(), *count)).collect();
+        Self { report, events, findings }
     }
 
     fn of_llm() -> Self {
@@ -71,6 +80,7 @@ fn set<const N: usize>(values: [Value; N]) -> BTreeSet<String> {
 #[test]
 fn xprof_shows_the_llm_example() {
     let shown = Shown::of_llm();
+    assert_eq!(shown.findings, []);
     lists_the_run(&shown.report);
     names_the_threads(&shown.report);
     keeps_metadata_typed(&shown);

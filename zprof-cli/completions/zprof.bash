@@ -167,7 +167,7 @@ _zprof() {
 
     case "${cmd}" in
         zprof)
-            opts="-h -V --help --version convert summary diff flame check view nsys rocprofv3 neuron xctrace doctor completions man help"
+            opts="-h -V --help --version convert view summary diff flame check nsys rocprofv3 neuron xctrace doctor completions man help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -325,7 +325,7 @@ _zprof() {
             return 0
             ;;
         zprof__subcmd__help)
-            opts="convert summary diff flame check view nsys rocprofv3 neuron xctrace doctor completions man help"
+            opts="convert view summary diff flame check nsys rocprofv3 neuron xctrace doctor completions man help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -925,12 +925,16 @@ _zprof() {
             return 0
             ;;
         zprof__subcmd__view)
-            opts="-h --xprof --port --no-open --once --help"
+            opts="-h --format --xprof --port --no-open --once --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
+                --format)
+                    COMPREPLY=($(compgen -W "json json.gz pftrace" -- "${cur}"))
+                    return 0
+                    ;;
                 --port)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0

@@ -26,12 +26,12 @@ end
 
 complete -c zprof -n "__fish_zprof_needs_command" -s h -l help -d 'Print help'
 complete -c zprof -n "__fish_zprof_needs_command" -s V -l version -d 'Print version'
-complete -c zprof -n "__fish_zprof_needs_command" -f -a "convert" -d 'Convert an XSpace to a trace that viewers read'
-complete -c zprof -n "__fish_zprof_needs_command" -f -a "summary" -d 'Print what a profile holds: planes, lines, and scopes by time'
-complete -c zprof -n "__fish_zprof_needs_command" -f -a "diff" -d 'Compare two profiles: how often each scope ran, and how long, before and after'
-complete -c zprof -n "__fish_zprof_needs_command" -f -a "flame" -d 'Draw a flame graph of the scopes'
-complete -c zprof -n "__fish_zprof_needs_command" -f -a "check" -d 'Say whether a profile is sound'
+complete -c zprof -n "__fish_zprof_needs_command" -f -a "convert" -d 'Convert a profile to a trace that viewers read'
 complete -c zprof -n "__fish_zprof_needs_command" -f -a "view" -d 'Open a profile in Perfetto, or in XProf'
+complete -c zprof -n "__fish_zprof_needs_command" -f -a "summary" -d 'Print what a profile holds: planes, lines, and scopes by time'
+complete -c zprof -n "__fish_zprof_needs_command" -f -a "diff" -d 'Compare two profiles, scope by scope'
+complete -c zprof -n "__fish_zprof_needs_command" -f -a "flame" -d 'Draw a flame graph of a profile\'s scopes'
+complete -c zprof -n "__fish_zprof_needs_command" -f -a "check" -d 'Check whether a profile is sound'
 complete -c zprof -n "__fish_zprof_needs_command" -f -a "nsys" -d 'Run a program under NVIDIA Nsight Systems'
 complete -c zprof -n "__fish_zprof_needs_command" -f -a "rocprofv3" -d 'Run a program under AMD\'s rocprofv3'
 complete -c zprof -n "__fish_zprof_needs_command" -f -a "neuron" -d 'Profile programs on AWS Trainium and Inferentia, with Neuron Explorer'
@@ -47,9 +47,17 @@ pftrace\t'Perfetto\'s own format: smaller, with typed values, flows and counters
 complete -c zprof -n "__fish_zprof_using_subcommand convert" -l max-events -d 'Write at most N events, the earliest' -r
 complete -c zprof -n "__fish_zprof_using_subcommand convert" -l min-duration -d 'Write only events that last at least as long, such as 10us or 1.5ms' -r
 complete -c zprof -n "__fish_zprof_using_subcommand convert" -l time-range -d 'Write only events within a time, as the trace shows it: 1s..1.5s, 1s.. or ..500ms' -r
-complete -c zprof -n "__fish_zprof_using_subcommand convert" -l planes -d 'Write only planes with this in their names, or with names that match it if it has `*` or `?`; several with commas' -r
-complete -c zprof -n "__fish_zprof_using_subcommand convert" -l tsl -d 'Write what TSL\'s converter writes, byte for byte, for comparison; by default it keeps 1000000 events'
+complete -c zprof -n "__fish_zprof_using_subcommand convert" -l planes -d 'Only planes with this in their names, or with names that match it if it has `*` or `?`; several with commas' -r
+complete -c zprof -n "__fish_zprof_using_subcommand convert" -l tsl -d 'Write what TSL\'s converter writes, byte for byte, for comparison; by default it keeps 1,000,000 events'
 complete -c zprof -n "__fish_zprof_using_subcommand convert" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c zprof -n "__fish_zprof_using_subcommand view" -l format -d 'Format that the profile is converted to [default: pftrace]' -r -f -a "json\t'Trace-viewer JSON, for Perfetto and TensorBoard'
+json.gz\t'The same, compressed with gzip'
+pftrace\t'Perfetto\'s own format: smaller, with typed values, flows and counters, and with planes that JSON has no place for'"
+complete -c zprof -n "__fish_zprof_using_subcommand view" -l port -d 'Serve on this port [default: 9001, or 6006 for XProf]' -r
+complete -c zprof -n "__fish_zprof_using_subcommand view" -l xprof -d 'Start XProf on the profile, on port 6006'
+complete -c zprof -n "__fish_zprof_using_subcommand view" -l no-open -d 'Print the address and open no browser'
+complete -c zprof -n "__fish_zprof_using_subcommand view" -l once -d 'End once the trace has been fetched'
+complete -c zprof -n "__fish_zprof_using_subcommand view" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c zprof -n "__fish_zprof_using_subcommand summary" -l top -d 'Rows of each table, 0 for all [default: 20; all in JSON and CSV]' -r
 complete -c zprof -n "__fish_zprof_using_subcommand summary" -l sort -d 'What the scopes are sorted by' -r -f -a "total\t''
 self\t''
@@ -58,32 +66,27 @@ mean\t''
 p99\t''
 max\t''
 name\t''"
-complete -c zprof -n "__fish_zprof_using_subcommand summary" -l planes -d 'Only planes with this in their name, or like this pattern with `*` and `?`; may be given again' -r
+complete -c zprof -n "__fish_zprof_using_subcommand summary" -l planes -d 'Only planes with this in their names, or with names that match it if it has `*` or `?`; several with commas' -r
 complete -c zprof -n "__fish_zprof_using_subcommand summary" -l json -d 'Print JSON'
-complete -c zprof -n "__fish_zprof_using_subcommand summary" -l csv -d 'Print CSV: a row for each scope, or for each step with --steps'
-complete -c zprof -n "__fish_zprof_using_subcommand summary" -l steps -d 'Print each step, not only what all have in common'
+complete -c zprof -n "__fish_zprof_using_subcommand summary" -l csv -d 'Print CSV'
+complete -c zprof -n "__fish_zprof_using_subcommand summary" -l steps -d 'Print each step, not only what all have in common; in CSV, instead of the scopes'
 complete -c zprof -n "__fish_zprof_using_subcommand summary" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c zprof -n "__fish_zprof_using_subcommand diff" -l top -d 'Rows of the table, 0 for all [default: 20; all in JSON and CSV]' -r
-complete -c zprof -n "__fish_zprof_using_subcommand diff" -l planes -d 'Only planes with this in their name, or like this pattern with `*` and `?`; may be given again' -r
+complete -c zprof -n "__fish_zprof_using_subcommand diff" -l top -d 'Rows of each table, 0 for all [default: 20; all in JSON and CSV]' -r
+complete -c zprof -n "__fish_zprof_using_subcommand diff" -l planes -d 'Only planes with this in their names, or with names that match it if it has `*` or `?`; several with commas' -r
 complete -c zprof -n "__fish_zprof_using_subcommand diff" -l fail-on-regression -d 'End with exit code 1 if the mean of any scope is slower by more than this many percent for sure' -r
 complete -c zprof -n "__fish_zprof_using_subcommand diff" -l json -d 'Print JSON'
 complete -c zprof -n "__fish_zprof_using_subcommand diff" -l csv -d 'Print CSV'
 complete -c zprof -n "__fish_zprof_using_subcommand diff" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c zprof -n "__fish_zprof_using_subcommand flame" -s o -l output -d 'Where the SVG goes; standard output if it is not said' -r -F
-complete -c zprof -n "__fish_zprof_using_subcommand flame" -l planes -d 'Only planes with this in their name, or like this pattern with `*` and `?`; may be given again' -r
+complete -c zprof -n "__fish_zprof_using_subcommand flame" -s o -l output -d 'Where the picture goes; `-` is standard output [default: standard output]' -r -F
+complete -c zprof -n "__fish_zprof_using_subcommand flame" -l planes -d 'Only planes with this in their names, or with names that match it if it has `*` or `?`; several with commas' -r
 complete -c zprof -n "__fish_zprof_using_subcommand flame" -l title -d 'Title of the picture' -r
 complete -c zprof -n "__fish_zprof_using_subcommand flame" -l folded -d 'Write folded stacks instead of an SVG: `outer;inner 1234`, in nanoseconds, for other tools'
 complete -c zprof -n "__fish_zprof_using_subcommand flame" -l by-thread -d 'Begin each stack with its thread'
 complete -c zprof -n "__fish_zprof_using_subcommand flame" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c zprof -n "__fish_zprof_using_subcommand check" -l max-per-kind -d 'Findings of each kind that are printed; all are counted' -r
+complete -c zprof -n "__fish_zprof_using_subcommand check" -l max-per-kind -d 'Print at most N findings of each kind; all are counted' -r
 complete -c zprof -n "__fish_zprof_using_subcommand check" -l json -d 'Print JSON'
 complete -c zprof -n "__fish_zprof_using_subcommand check" -l strict -d 'Take warnings for errors'
 complete -c zprof -n "__fish_zprof_using_subcommand check" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c zprof -n "__fish_zprof_using_subcommand view" -l port -d 'Serve on this port; ui.perfetto.dev reaches no other than 9001 unless its flag "Relax Content Security Policy for 127.0.0.1:*" is on' -r
-complete -c zprof -n "__fish_zprof_using_subcommand view" -l xprof -d 'Start XProf on the profile, on port 6006'
-complete -c zprof -n "__fish_zprof_using_subcommand view" -l no-open -d 'Print the address and open no browser'
-complete -c zprof -n "__fish_zprof_using_subcommand view" -l once -d 'End once the trace has been fetched'
-complete -c zprof -n "__fish_zprof_using_subcommand view" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c zprof -n "__fish_zprof_using_subcommand nsys" -s o -l output -d 'Where the report goes; nsys adds the ending. Without it: report1, report2, … here' -r -F
 complete -c zprof -n "__fish_zprof_using_subcommand nsys" -l no-sudo -d 'Do not run nsys as root; `ZPROF_NO_SUDO=1` and `ZML_PROFILE_NO_SUDO=1` say the same'
 complete -c zprof -n "__fish_zprof_using_subcommand nsys" -l no-check -d 'Do not look into the report for zprof\'s ranges; with large reports that takes a while'
@@ -102,20 +105,20 @@ complete -c zprof -n "__fish_zprof_using_subcommand neuron; and not __fish_seen_
 complete -c zprof -n "__fish_zprof_using_subcommand neuron; and not __fish_seen_subcommand_from profile server ingest summary-json summary-txt summary-perfetto help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c zprof -n "__fish_zprof_using_subcommand neuron; and __fish_seen_subcommand_from profile" -l root -d 'Where runs are kept: each in a folder called by its UTC time' -r -F
 complete -c zprof -n "__fish_zprof_using_subcommand neuron; and __fish_seen_subcommand_from profile" -l dry-run -d 'Print the command as a shell takes it, and run nothing'
-complete -c zprof -n "__fish_zprof_using_subcommand neuron; and __fish_seen_subcommand_from profile" -s h -l help -d 'Print help'
+complete -c zprof -n "__fish_zprof_using_subcommand neuron; and __fish_seen_subcommand_from profile" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c zprof -n "__fish_zprof_using_subcommand neuron; and __fish_seen_subcommand_from server" -l data-path -d 'Where the server keeps what it has read' -r -F
 complete -c zprof -n "__fish_zprof_using_subcommand neuron; and __fish_seen_subcommand_from server" -l port -d 'The port; the next one is used as well, so forward both over SSH' -r
 complete -c zprof -n "__fish_zprof_using_subcommand neuron; and __fish_seen_subcommand_from server" -l dry-run -d 'Print the command as a shell takes it, and run nothing'
-complete -c zprof -n "__fish_zprof_using_subcommand neuron; and __fish_seen_subcommand_from server" -s h -l help -d 'Print help'
+complete -c zprof -n "__fish_zprof_using_subcommand neuron; and __fish_seen_subcommand_from server" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c zprof -n "__fish_zprof_using_subcommand neuron; and __fish_seen_subcommand_from ingest" -l data-path -d 'Where the server keeps what it has read' -r -F
 complete -c zprof -n "__fish_zprof_using_subcommand neuron; and __fish_seen_subcommand_from ingest" -l dry-run -d 'Print the commands as a shell takes them, and run nothing'
-complete -c zprof -n "__fish_zprof_using_subcommand neuron; and __fish_seen_subcommand_from ingest" -s h -l help -d 'Print help'
+complete -c zprof -n "__fish_zprof_using_subcommand neuron; and __fish_seen_subcommand_from ingest" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c zprof -n "__fish_zprof_using_subcommand neuron; and __fish_seen_subcommand_from summary-json" -l dry-run -d 'Print the command as a shell takes it, and run nothing'
-complete -c zprof -n "__fish_zprof_using_subcommand neuron; and __fish_seen_subcommand_from summary-json" -s h -l help -d 'Print help'
+complete -c zprof -n "__fish_zprof_using_subcommand neuron; and __fish_seen_subcommand_from summary-json" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c zprof -n "__fish_zprof_using_subcommand neuron; and __fish_seen_subcommand_from summary-txt" -l dry-run -d 'Print the command as a shell takes it, and run nothing'
-complete -c zprof -n "__fish_zprof_using_subcommand neuron; and __fish_seen_subcommand_from summary-txt" -s h -l help -d 'Print help'
+complete -c zprof -n "__fish_zprof_using_subcommand neuron; and __fish_seen_subcommand_from summary-txt" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c zprof -n "__fish_zprof_using_subcommand neuron; and __fish_seen_subcommand_from summary-perfetto" -l dry-run -d 'Print the command as a shell takes it, and run nothing'
-complete -c zprof -n "__fish_zprof_using_subcommand neuron; and __fish_seen_subcommand_from summary-perfetto" -s h -l help -d 'Print help'
+complete -c zprof -n "__fish_zprof_using_subcommand neuron; and __fish_seen_subcommand_from summary-perfetto" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c zprof -n "__fish_zprof_using_subcommand neuron; and __fish_seen_subcommand_from help" -f -a "profile" -d 'Run a program and keep its profile in a folder of its own'
 complete -c zprof -n "__fish_zprof_using_subcommand neuron; and __fish_seen_subcommand_from help" -f -a "server" -d 'Serve what has been ingested'
 complete -c zprof -n "__fish_zprof_using_subcommand neuron; and __fish_seen_subcommand_from help" -f -a "ingest" -d 'Make runs known to the server'
@@ -125,26 +128,26 @@ complete -c zprof -n "__fish_zprof_using_subcommand neuron; and __fish_seen_subc
 complete -c zprof -n "__fish_zprof_using_subcommand neuron; and __fish_seen_subcommand_from help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c zprof -n "__fish_zprof_using_subcommand xctrace" -s o -l output -d 'Where the recording goes; without it: zprof-<UTC time>.trace here' -r -F
 complete -c zprof -n "__fish_zprof_using_subcommand xctrace" -l dry-run -d 'Print the command as a shell takes it, and run nothing'
-complete -c zprof -n "__fish_zprof_using_subcommand xctrace" -s h -l help -d 'Print help'
+complete -c zprof -n "__fish_zprof_using_subcommand xctrace" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c zprof -n "__fish_zprof_using_subcommand doctor" -l json -d 'Print JSON'
 complete -c zprof -n "__fish_zprof_using_subcommand doctor" -l strict -d 'Exit with 1 if anything is missing'
-complete -c zprof -n "__fish_zprof_using_subcommand doctor" -s h -l help -d 'Print help'
+complete -c zprof -n "__fish_zprof_using_subcommand doctor" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c zprof -n "__fish_zprof_using_subcommand completions" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c zprof -n "__fish_zprof_using_subcommand man" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c zprof -n "__fish_zprof_using_subcommand help; and not __fish_seen_subcommand_from convert summary diff flame check view nsys rocprofv3 neuron xctrace doctor completions man help" -f -a "convert" -d 'Convert an XSpace to a trace that viewers read'
-complete -c zprof -n "__fish_zprof_using_subcommand help; and not __fish_seen_subcommand_from convert summary diff flame check view nsys rocprofv3 neuron xctrace doctor completions man help" -f -a "summary" -d 'Print what a profile holds: planes, lines, and scopes by time'
-complete -c zprof -n "__fish_zprof_using_subcommand help; and not __fish_seen_subcommand_from convert summary diff flame check view nsys rocprofv3 neuron xctrace doctor completions man help" -f -a "diff" -d 'Compare two profiles: how often each scope ran, and how long, before and after'
-complete -c zprof -n "__fish_zprof_using_subcommand help; and not __fish_seen_subcommand_from convert summary diff flame check view nsys rocprofv3 neuron xctrace doctor completions man help" -f -a "flame" -d 'Draw a flame graph of the scopes'
-complete -c zprof -n "__fish_zprof_using_subcommand help; and not __fish_seen_subcommand_from convert summary diff flame check view nsys rocprofv3 neuron xctrace doctor completions man help" -f -a "check" -d 'Say whether a profile is sound'
-complete -c zprof -n "__fish_zprof_using_subcommand help; and not __fish_seen_subcommand_from convert summary diff flame check view nsys rocprofv3 neuron xctrace doctor completions man help" -f -a "view" -d 'Open a profile in Perfetto, or in XProf'
-complete -c zprof -n "__fish_zprof_using_subcommand help; and not __fish_seen_subcommand_from convert summary diff flame check view nsys rocprofv3 neuron xctrace doctor completions man help" -f -a "nsys" -d 'Run a program under NVIDIA Nsight Systems'
-complete -c zprof -n "__fish_zprof_using_subcommand help; and not __fish_seen_subcommand_from convert summary diff flame check view nsys rocprofv3 neuron xctrace doctor completions man help" -f -a "rocprofv3" -d 'Run a program under AMD\'s rocprofv3'
-complete -c zprof -n "__fish_zprof_using_subcommand help; and not __fish_seen_subcommand_from convert summary diff flame check view nsys rocprofv3 neuron xctrace doctor completions man help" -f -a "neuron" -d 'Profile programs on AWS Trainium and Inferentia, with Neuron Explorer'
-complete -c zprof -n "__fish_zprof_using_subcommand help; and not __fish_seen_subcommand_from convert summary diff flame check view nsys rocprofv3 neuron xctrace doctor completions man help" -f -a "xctrace" -d 'Run a program under Instruments\' Points of Interest (macOS)'
-complete -c zprof -n "__fish_zprof_using_subcommand help; and not __fish_seen_subcommand_from convert summary diff flame check view nsys rocprofv3 neuron xctrace doctor completions man help" -f -a "doctor" -d 'Say what works on this machine, and the cure for what does not'
-complete -c zprof -n "__fish_zprof_using_subcommand help; and not __fish_seen_subcommand_from convert summary diff flame check view nsys rocprofv3 neuron xctrace doctor completions man help" -f -a "completions" -d 'Print the completions for a shell'
-complete -c zprof -n "__fish_zprof_using_subcommand help; and not __fish_seen_subcommand_from convert summary diff flame check view nsys rocprofv3 neuron xctrace doctor completions man help" -f -a "man" -d 'Write the manual pages into a folder'
-complete -c zprof -n "__fish_zprof_using_subcommand help; and not __fish_seen_subcommand_from convert summary diff flame check view nsys rocprofv3 neuron xctrace doctor completions man help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c zprof -n "__fish_zprof_using_subcommand help; and not __fish_seen_subcommand_from convert view summary diff flame check nsys rocprofv3 neuron xctrace doctor completions man help" -f -a "convert" -d 'Convert a profile to a trace that viewers read'
+complete -c zprof -n "__fish_zprof_using_subcommand help; and not __fish_seen_subcommand_from convert view summary diff flame check nsys rocprofv3 neuron xctrace doctor completions man help" -f -a "view" -d 'Open a profile in Perfetto, or in XProf'
+complete -c zprof -n "__fish_zprof_using_subcommand help; and not __fish_seen_subcommand_from convert view summary diff flame check nsys rocprofv3 neuron xctrace doctor completions man help" -f -a "summary" -d 'Print what a profile holds: planes, lines, and scopes by time'
+complete -c zprof -n "__fish_zprof_using_subcommand help; and not __fish_seen_subcommand_from convert view summary diff flame check nsys rocprofv3 neuron xctrace doctor completions man help" -f -a "diff" -d 'Compare two profiles, scope by scope'
+complete -c zprof -n "__fish_zprof_using_subcommand help; and not __fish_seen_subcommand_from convert view summary diff flame check nsys rocprofv3 neuron xctrace doctor completions man help" -f -a "flame" -d 'Draw a flame graph of a profile\'s scopes'
+complete -c zprof -n "__fish_zprof_using_subcommand help; and not __fish_seen_subcommand_from convert view summary diff flame check nsys rocprofv3 neuron xctrace doctor completions man help" -f -a "check" -d 'Check whether a profile is sound'
+complete -c zprof -n "__fish_zprof_using_subcommand help; and not __fish_seen_subcommand_from convert view summary diff flame check nsys rocprofv3 neuron xctrace doctor completions man help" -f -a "nsys" -d 'Run a program under NVIDIA Nsight Systems'
+complete -c zprof -n "__fish_zprof_using_subcommand help; and not __fish_seen_subcommand_from convert view summary diff flame check nsys rocprofv3 neuron xctrace doctor completions man help" -f -a "rocprofv3" -d 'Run a program under AMD\'s rocprofv3'
+complete -c zprof -n "__fish_zprof_using_subcommand help; and not __fish_seen_subcommand_from convert view summary diff flame check nsys rocprofv3 neuron xctrace doctor completions man help" -f -a "neuron" -d 'Profile programs on AWS Trainium and Inferentia, with Neuron Explorer'
+complete -c zprof -n "__fish_zprof_using_subcommand help; and not __fish_seen_subcommand_from convert view summary diff flame check nsys rocprofv3 neuron xctrace doctor completions man help" -f -a "xctrace" -d 'Run a program under Instruments\' Points of Interest (macOS)'
+complete -c zprof -n "__fish_zprof_using_subcommand help; and not __fish_seen_subcommand_from convert view summary diff flame check nsys rocprofv3 neuron xctrace doctor completions man help" -f -a "doctor" -d 'Say what works on this machine, and the cure for what does not'
+complete -c zprof -n "__fish_zprof_using_subcommand help; and not __fish_seen_subcommand_from convert view summary diff flame check nsys rocprofv3 neuron xctrace doctor completions man help" -f -a "completions" -d 'Print the completions for a shell'
+complete -c zprof -n "__fish_zprof_using_subcommand help; and not __fish_seen_subcommand_from convert view summary diff flame check nsys rocprofv3 neuron xctrace doctor completions man help" -f -a "man" -d 'Write the manual pages into a folder'
+complete -c zprof -n "__fish_zprof_using_subcommand help; and not __fish_seen_subcommand_from convert view summary diff flame check nsys rocprofv3 neuron xctrace doctor completions man help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c zprof -n "__fish_zprof_using_subcommand help; and __fish_seen_subcommand_from neuron" -f -a "profile" -d 'Run a program and keep its profile in a folder of its own'
 complete -c zprof -n "__fish_zprof_using_subcommand help; and __fish_seen_subcommand_from neuron" -f -a "server" -d 'Serve what has been ingested'
 complete -c zprof -n "__fish_zprof_using_subcommand help; and __fish_seen_subcommand_from neuron" -f -a "ingest" -d 'Make runs known to the server'

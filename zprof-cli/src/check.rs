@@ -1,32 +1,38 @@
 //! `zprof check`: whether a profile is sound, and what readers would trip over.
 
 use std::io::{self, Write};
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use serde::Serialize;
 use zprof_runtime::export::{CheckOptions, Checked, Finding, Severity, check};
 
-use crate::units::count;
+use crate::args::Input;
+use crate::output::{print, print_json};
+use crate::units::{count, counted};
 use crate::{input, table};
 
-/// Say whether a profile is sound.
+/// Check whether a profile is sound.
 ///
 /// Errors are what makes readers lose or refuse something: broken structure, ids that mean nothing, strings that are not
 /// UTF-8, times that cannot be, sizes that libraries refuse. Warnings are what some viewer shows wrong. The exit code is
 /// 0 for a sound profile, and 1 for errors or a profile that cannot be read; with --strict for warnings too.
 #[derive(Debug, clap::Args)]
+#[command(after_long_help = "Examples:
+  In a script: 0 if nothing would go wrong anywhere:
+    zprof check --strict vm.xplane.pb > /dev/null
+  Every finding, for a program:
+    zprof check --json --max-per-kind 1000000 vm.xplane.pb")]
 pub(crate) struct Args {
-    /// The profile: an `.xplane.pb` file, a run's folder, or `-`.
-    input: PathBuf,
+    #[command(flatten)]
+    input: Input,
     /// Print JSON.
     #[arg(long)]
     json: bool,
     /// Take warnings for errors.
     #[arg(long)]
     strict: bool,
-    /// Findings of each kind that are printed; all are counted.
+    /// Print at most N findings of each kind; all are counted.
     #[arg(long, value_name = "N", default_value_t = 5)]
     max_per_kind: usize,
 }
@@ -68,21 +74,19 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let mut options = CheckOptions::default();
     options.max_per_kind = args.max_per_kind;
     let mut checked = Vec::new();
-    for space in input::open(&args.input)? {
+    for space in input::open(&args.input.input)?.spaces {
         let found = check(&space.file, &options).with_context(|| format!("failed to read {}", space.name))?;
-        checked.push((space.name, found));
+        checked.push((space, found));
     }
-    let mut out = io::BufWriter::new(io::stdout().lock());
     if args.json {
-        let reports: Vec<_> = checked.iter().map(|(name, checked)| Report::new(name, checked, args.strict)).collect();
-        serde_json::to_writer_pretty(&mut out, &reports).map_err(io::Error::from)?;
-        writeln!(out)?;
+        let reports = checked.iter().map(|(space, checked)| Report::new(&space.label, checked, args.strict));
+        print_json(&reports.collect::<Vec<_>>())?;
     } else {
-        for (name, checked) in &checked {
-            write_text(&mut out, name, checked, args.strict)?;
-        }
+        print(|out| {
+            let mut spaces = checked.iter();
+            spaces.try_for_each(|(space, checked)| write_text(out, &space.name, checked, args.strict))
+        })?;
     }
-    out.flush()?;
     let sound = checked.iter().all(|(_, checked)| is_sound(checked, args.strict));
     Ok(if sound { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
@@ -99,6 +103,7 @@ fn severity(severity: Severity) -> &'static str {
 }
 
 fn write_text(out: &mut dyn Write, name: &str, checked: &Checked, is_strict: bool) -> io::Result<()> {
+    let name = table::printable(name);
     for (kind, number) in &checked.counts {
         let shown: Vec<_> = checked.findings.iter().filter(|finding| finding.kind == *kind).collect();
         for finding in &shown {
@@ -118,12 +123,12 @@ fn write_text(out: &mut dyn Write, name: &str, checked: &Checked, is_strict: boo
     let verdict = if is_sound(checked, is_strict) { "sound" } else { "not sound" };
     writeln!(
         out,
-        "{name}: {verdict}: {} errors, {} warnings in {} events on {} lines of {} planes",
-        count(errors),
-        count(warnings),
-        count(checked.events),
-        count(checked.lines),
-        count(checked.planes)
+        "{name}: {verdict}: {}, {} in {} on {} of {}",
+        counted(errors, "error"),
+        counted(warnings, "warning"),
+        counted(checked.events, "event"),
+        counted(checked.lines, "line"),
+        counted(checked.planes, "plane")
     )
 }
 
@@ -161,7 +166,7 @@ impl<'c> Report<'c> {
             at: finding.at,
         });
         Self {
-            space: name.trim_matches('`'),
+            space: name,
             sound: is_sound(checked, is_strict),
             errors: checked.count(Severity::Error),
             warnings: checked.count(Severity::Warning),

@@ -2,7 +2,8 @@
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::error::ErrorKind;
+use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::{check, completions, convert, diff, doctor, flame, man, neuron, nsys, rocprofv3, summary, view, xctrace};
 
@@ -17,11 +18,11 @@ pub(crate) struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Convert(convert::Args),
+    View(view::Args),
     Summary(summary::Args),
     Diff(diff::Args),
     Flame(flame::Args),
     Check(check::Args),
-    View(view::Args),
     Nsys(nsys::Args),
     Rocprofv3(rocprofv3::Args),
     Neuron(neuron::Args),
@@ -35,11 +36,11 @@ impl Cli {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
         match self.command {
             Command::Convert(args) => convert::run(&args),
+            Command::View(args) => view::run(&args),
             Command::Summary(args) => summary::run(&args),
             Command::Diff(args) => diff::run(&args),
             Command::Flame(args) => flame::run(&args),
             Command::Check(args) => check::run(&args),
-            Command::View(args) => view::run(&args),
             Command::Nsys(args) => nsys::run(&args),
             Command::Rocprofv3(args) => rocprofv3::run(&args),
             Command::Neuron(args) => neuron::run(&args),
@@ -47,6 +48,42 @@ impl Cli {
             Command::Doctor(args) => doctor::run(&args),
             Command::Completions(args) => completions::run(&args),
             Command::Man(args) => man::run(&args),
+        }
+    }
+}
+
+/// Ends the program as clap does for arguments of a command that cannot be.
+pub(crate) fn usage(command: &str, message: impl std::fmt::Display) -> ! {
+    let mut cli = Cli::command();
+    cli.build();
+    let own = cli.find_subcommand(command).cloned();
+    own.unwrap_or(cli).error(ErrorKind::ValueValidation, message).exit()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The commands that do something, each with its words.
+    fn leaves(command: &clap::Command, words: &[String]) -> Vec<(Vec<String>, clap::Command)> {
+        let words = [words, &[command.get_name().to_owned()]].concat();
+        let inner: Vec<_> = command.get_subcommands().flat_map(|inner| leaves(inner, &words)).collect();
+        if inner.is_empty() { vec![(words, command.clone())] } else { inner }
+    }
+
+    #[test]
+    fn every_command_has_examples_that_it_takes() {
+        for (words, command) in leaves(&Cli::command(), &[]) {
+            let text = command.get_after_long_help().map(ToString::to_string).unwrap_or_default();
+            let examples: Vec<_> = text.lines().filter_map(|line| line.strip_prefix("    ")).collect();
+            assert!(text.starts_with("Examples:\n") && !examples.is_empty(), "{words:?}: {text}");
+            for example in examples {
+                // The rest is the shell's.
+                let own = example.split(['|', '>', '<']).next().unwrap_or_default();
+                let arguments: Vec<&str> = own.split_whitespace().collect();
+                assert!(arguments.starts_with(&words.iter().map(String::as_str).collect::<Vec<_>>()), "{example}");
+                Cli::try_parse_from(arguments).unwrap_or_else(|error| panic!("{example}: {error}"));
+            }
         }
     }
 }

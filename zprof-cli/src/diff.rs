@@ -2,48 +2,46 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Result;
 use serde::Serialize;
 use zprof_runtime::export::ScopeSummary;
 
-use crate::csv;
-use crate::summary::{Named, load};
+use crate::args::{Answer, Planes};
+use crate::cli::usage;
+use crate::output::{print, print_json};
+use crate::summary::{Summed, sum_up};
 use crate::table::{self, Table};
-use crate::units::{change, duration, short_count};
+use crate::units::{change, counted_all, duration, short_count};
 use crate::welch::{Sample, compare};
+use crate::{csv, input};
 
-/// Rows of the table, unless it is said how many.
-const ROWS: usize = 20;
 /// Runs on each side below which a mean says too little.
 const ENOUGH: u64 = 10;
 
-/// Compare two profiles: how often each scope ran, and how long, before and after.
+/// Compare two profiles, scope by scope.
 ///
-/// The change of the mean has an interval that holds the true change in 99 of 100 cases (Welch's t-test, which takes the
+/// A row says how often a scope ran, and how long, before and after. The change of the mean has an interval that holds the true change in 99 of 100 cases (Welch's t-test, which takes the
 /// runs as independent and lets the two sides have a spread each). A scope is `slower` or `faster` if the interval
 /// leaves 0 out, and `unsure` if not. With fewer than 10 runs on a side it says `too few`, and `no spread` where a
 /// profile has only sums. Rows are sorted by how much the total changed.
 #[derive(Debug, clap::Args)]
+#[command(after_long_help = "Examples:
+  What changed:
+    zprof diff before.xplane.pb after.xplane.pb
+  A gate that fails when a scope got slower by more than a twentieth:
+    zprof diff base.xplane.pb new.xplane.pb --fail-on-regression 5")]
 pub(crate) struct Args {
-    /// The profile before: an `.xplane.pb` file, a run's folder, or `-`.
+    /// The profile before: an `.xplane.pb` file, a run's folder, a log directory, or `-` for standard input.
     before: PathBuf,
-    /// The profile after.
+    /// The profile after, named in the same ways.
     after: PathBuf,
-    /// Print JSON.
-    #[arg(long, conflicts_with = "csv")]
-    json: bool,
-    /// Print CSV.
-    #[arg(long)]
-    csv: bool,
-    /// Rows of the table, 0 for all [default: 20; all in JSON and CSV].
-    #[arg(long, value_name = "N")]
-    top: Option<usize>,
-    /// Only planes with this in their name, or like this pattern with `*` and `?`; may be given again.
-    #[arg(long, value_name = "PLANE", value_delimiter = ',')]
-    planes: Vec<String>,
+    #[command(flatten)]
+    answer: Answer,
+    #[command(flatten)]
+    planes: Planes,
     /// End with exit code 1 if the mean of any scope is slower by more than this many percent for sure.
     #[arg(long, value_name = "PERCENT")]
     fail_on_regression: Option<f64>,
@@ -92,7 +90,11 @@ struct Row {
 type Key = (Option<String>, String, String);
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
-    let (before, after) = (load(&args.before, &args.planes)?, load(&args.after, &args.planes)?);
+    if args.before == Path::new("-") && args.after == Path::new("-") {
+        usage("diff", "only one of the profiles can be standard input");
+    }
+    let sum_up = |input: &Path| sum_up(input::open(input)?, &args.planes);
+    let (before, after) = (sum_up(&args.before)?, sum_up(&args.after)?);
     // One host needs no name: the files of the two sides are called differently.
     let by_host = before.len() > 1 || after.len() > 1;
     let (before, after) = (sides(&before, by_host), sides(&after, by_host));
@@ -104,42 +106,28 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         by_change.then_with(|| (&left.plane, &left.scope).cmp(&(&right.plane, &right.scope)))
     });
     let regressed = args.fail_on_regression.is_some_and(|percent| rows.iter().any(|row| row.regressed(percent)));
-    let top = match args.top {
-        Some(0) => usize::MAX,
-        Some(top) => top,
-        None if args.json || args.csv => usize::MAX,
-        None => ROWS,
-    };
-    let mut out = io::BufWriter::new(io::stdout().lock());
-    if args.json {
-        serde_json::to_writer_pretty(&mut out, &rows[..top.min(rows.len())]).map_err(io::Error::from)?;
-        writeln!(out)?;
-    } else if args.csv {
-        write_csv(&mut out, &rows[..top.min(rows.len())])?;
+    let top = args.answer.rows().min(rows.len());
+    if args.answer.json {
+        print_json(&rows[..top])?;
+    } else if args.answer.csv {
+        print(|out| write_csv(out, &rows[..top]))?;
     } else {
-        write_table(&mut out, &rows, top)?;
+        print(|out| write_table(out, &rows, top))?;
     }
-    out.flush()?;
     Ok(if regressed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-fn sides(spaces: &[Named], by_host: bool) -> BTreeMap<Key, Side> {
+fn sides(spaces: &[Summed], by_host: bool) -> BTreeMap<Key, Side> {
     let mut sides = BTreeMap::new();
-    for space in spaces {
-        let host = by_host.then(|| host(&space.name));
-        for plane in &space.summary.planes {
+    for Summed { space, summary } in spaces {
+        let host = by_host.then(|| space.host.clone());
+        for plane in &summary.planes {
             for scope in &plane.scopes {
                 sides.insert((host.clone(), plane.name.clone(), scope.name.clone()), Side::new(scope));
             }
         }
     }
     sides
-}
-
-/// The host of a file, which is its name without folder and ending.
-fn host(name: &str) -> String {
-    let file = name.trim_matches('`').rsplit(['/', '\\']).next().unwrap_or(name);
-    file.strip_suffix(".xplane.pb").unwrap_or(file).to_owned()
 }
 
 impl Side {
@@ -264,9 +252,9 @@ fn write_table(out: &mut dyn Write, rows: &[Row], top: usize) -> io::Result<()> 
         ]);
     }
     table.write(out, table::width())?;
-    match rows.len().checked_sub(top) {
-        Some(rest) if rest > 0 => writeln!(out, "{rest} more; --top 0 shows all"),
-        _ => Ok(()),
+    match rows.len() - top {
+        0 => Ok(()),
+        rest => writeln!(out, "{}; --top 0 shows all", counted_all(rest, "more scope")),
     }
 }
 

@@ -11,7 +11,9 @@ use zprof_runtime::export::{
     Host, JsonOptions, JsonSummary, PerfettoOptions, PerfettoSummary, write_json_hosts, write_perfetto_hosts,
 };
 
+use crate::input::Profile;
 use crate::packed;
+use crate::progress::Progress;
 
 /// Level of compression: 6, the usual one, takes half as long again and saves a fifth of the size.
 const LEVEL: u32 = 3;
@@ -67,8 +69,28 @@ impl Format {
         }
     }
 
-    /// Writes the trace of the hosts. What is written when this fails is no trace, and does not pass for one.
-    pub(crate) fn write(self, hosts: &[Host<'_>], out: &mut dyn Write, options: &JsonOptions) -> Result<JsonSummary> {
+    /// Writes the trace of a profile, with a bar on the terminal. What is written when this fails is no trace, and does
+    /// not pass for one.
+    pub(crate) fn convert(self, profile: &Profile, out: &mut dyn Write, options: &JsonOptions) -> Result<JsonSummary> {
+        let progress = Progress::new(format!("converting {}", profile.name), self.passes(options) * profile.size()?);
+        let sources: Vec<_> = profile.spaces.iter().map(|space| progress.watch(&space.file)).collect();
+        let hosts = profile.spaces.iter().zip(&sources).map(|(space, source)| Host { name: &space.host, source });
+        self.write(&hosts.collect::<Vec<_>>(), out, options)
+    }
+
+    /// How often the profile is read, about.
+    fn passes(self, options: &JsonOptions) -> u64 {
+        // Once for the metadata and once for the events; a limit counts, and then looks for its place.
+        let passes = 2 + if options.max_events.is_some() { 1 } else { 0 };
+        match self {
+            Self::Json | Self::JsonGz if options.validate_first => passes + 2,
+            Self::Pftrace if options.validate_first => 2 * passes,
+            Self::Json | Self::JsonGz | Self::Pftrace => passes,
+        }
+    }
+
+    /// Writes the trace of the hosts.
+    fn write(self, hosts: &[Host<'_>], out: &mut dyn Write, options: &JsonOptions) -> Result<JsonSummary> {
         match self {
             Self::Json => Ok(write_json_hosts(hosts, out, options)?),
             Self::JsonGz => {

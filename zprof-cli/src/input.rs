@@ -1,16 +1,48 @@
 //! Profiles named on the command line: a file, a run's folder, a log directory, or `-` for standard input.
 
 use std::fs::{self, File};
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use anyhow::{Context, Result, bail};
 
+use crate::output::tell;
+
 /// End of the name of an XSpace file; what stands before it is the host.
 pub(crate) const SUFFIX: &str = ".xplane.pb";
+/// What the trace of several hosts is called.
+const ALL_HOSTS: &str = "all_hosts";
 /// Where the runs of a log directory are.
-const RUNS: &str = "plugins/profile";
+pub(crate) const RUNS: &str = "plugins/profile";
+
+/// What was named: a run, with a space for each of its hosts.
+#[derive(Debug)]
+pub(crate) struct Profile {
+    /// What it is called in messages: a quoted path, or `standard input`.
+    pub(crate) name: String,
+    /// At least one, in the order of their hosts' names.
+    pub(crate) spaces: Vec<Space>,
+}
+
+impl Profile {
+    /// What a file made of it is called before its ending: by the host, or by all; `None` where no file has a name.
+    pub(crate) fn stem(&self) -> Option<&str> {
+        match self.spaces.as_slice() {
+            [Space { host, .. }] => Some(host.strip_suffix(".pb").unwrap_or(host)).filter(|host| !host.is_empty()),
+            _ => Some(ALL_HOSTS),
+        }
+    }
+
+    /// Bytes of all spaces.
+    pub(crate) fn size(&self) -> Result<u64> {
+        let sizes = self.spaces.iter().map(|space| {
+            let metadata = space.file.metadata().with_context(|| format!("failed to read {}", space.name))?;
+            Ok(metadata.len())
+        });
+        sizes.sum()
+    }
+}
 
 /// One XSpace of a run.
 #[derive(Debug)]
@@ -19,22 +51,27 @@ pub(crate) struct Space {
     pub(crate) file: File,
     /// Where they come from, for messages: a quoted path, or `standard input`.
     pub(crate) name: String,
+    /// The same for programs, without quotes.
+    pub(crate) label: String,
     /// The host, which is the file's name without its ending; empty for what is no file.
     pub(crate) host: String,
     /// The file; `None` for standard input and other pipes.
     pub(crate) path: Option<PathBuf>,
 }
 
-/// The spaces that `input` stands for, at least one, in the order of their hosts' names.
+/// The profile that `input` stands for.
 ///
 /// What cannot be an XSpace, because it is empty or plainly of another format, is refused here.
-pub(crate) fn open(input: &Path) -> Result<Vec<Space>> {
+pub(crate) fn open(input: &Path) -> Result<Profile> {
     if input == Path::new("-") {
-        return Ok(vec![spool(&mut io::stdin().lock(), "standard input".to_owned())?]);
+        let name = "standard input".to_owned();
+        let space = spool(&mut io::stdin().lock(), name.clone(), name.clone())?;
+        return Ok(Profile { name, spaces: vec![space] });
     }
     let metadata = fs::metadata(input).with_context(|| format!("failed to open `{}`", input.display()))?;
     if !metadata.is_dir() {
-        return Ok(vec![space(input)?]);
+        let space = space(input)?;
+        return Ok(Profile { name: space.name.clone(), spaces: vec![space] });
     }
     let mut paths = spaces_in(input)?;
     if paths.is_empty() {
@@ -46,7 +83,12 @@ pub(crate) fn open(input: &Path) -> Result<Vec<Space>> {
         };
         paths = spaces_in(&run)?;
     }
-    paths.iter().map(|path| space(path)).collect()
+    let spaces = paths.iter().map(|path| space(path)).collect::<Result<Vec<_>>>()?;
+    let name = match spaces.as_slice() {
+        [space] => space.name.clone(),
+        _ => format!("`{}`", input.display()),
+    };
+    Ok(Profile { name, spaces })
 }
 
 /// The XSpace files in a folder, sorted; none if there is no such folder.
@@ -81,36 +123,32 @@ fn newest_run(folder: &Path) -> Result<Option<PathBuf>> {
     let count = runs.len();
     let newest = runs.pop().map(|(_, run)| run);
     if let (Some(run), 2..) = (&newest, count) {
-        // Nobody is left to tell if standard error is gone.
-        let _ = writeln!(
-            io::stderr(),
-            "zprof: `{}` has {count} runs; taking the newest, `{}`",
-            folder.display(),
-            run.display()
-        );
+        let (folder, run) = (folder.display(), run.display());
+        tell(format_args!("`{folder}` has {count} runs; taking the newest, `{run}`"));
     }
     Ok(newest)
 }
 
 fn space(path: &Path) -> Result<Space> {
-    let name = format!("`{}`", path.display());
+    let label = path.display().to_string();
+    let name = format!("`{label}`");
     let mut file = File::open(path).with_context(|| format!("failed to open {name}"))?;
     if !file.metadata().with_context(|| format!("failed to open {name}"))?.is_file() {
         // A pipe: what cannot be read twice.
-        return spool(&mut file, name);
+        return spool(&mut file, name, label);
     }
     refuse_others(&mut file, &name)?;
     let host = path.file_name().unwrap_or_default().to_string_lossy();
     let host = host.strip_suffix(SUFFIX).unwrap_or(&host).to_owned();
-    Ok(Space { file, name, host, path: Some(path.to_owned()) })
+    Ok(Space { file, name, label, host, path: Some(path.to_owned()) })
 }
 
 /// A stream, copied to where it can be read at any position.
-fn spool(from: &mut dyn Read, name: String) -> Result<Space> {
+fn spool(from: &mut dyn Read, name: String, label: String) -> Result<Space> {
     let mut file = tempfile::tempfile().with_context(|| format!("failed to create a temporary file for {name}"))?;
     io::copy(from, &mut file).with_context(|| format!("failed to copy {name} to a temporary file"))?;
     refuse_others(&mut file, &name)?;
-    Ok(Space { file, name, host: String::new(), path: None })
+    Ok(Space { file, name, label, host: String::new(), path: None })
 }
 
 /// Refuses what cannot be an XSpace by its first bytes, in words that say what it is.
@@ -138,7 +176,7 @@ mod tests {
     const SPACE: &[u8] = &[0x22, 1, b'h'];
 
     fn hosts(input: &Path) -> Vec<String> {
-        open(input).expect("has profiles").into_iter().map(|space| space.host).collect()
+        open(input).expect("has profiles").spaces.into_iter().map(|space| space.host).collect()
     }
 
     fn refusal(input: &Path) -> String {
@@ -165,6 +203,19 @@ mod tests {
         assert_eq!(hosts(&run), ["x-5", "y-5"]);
         // The newest, which is neither the first nor the last by name.
         assert_eq!(hosts(folder.path()), ["x-0", "y-0"]);
+    }
+
+    #[test]
+    fn files_are_called_by_their_host_or_by_all() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let stem = |input: &Path| open(input).expect("is a profile").stem().map(str::to_owned);
+        for (name, expected) in [("vm.xplane.pb", "vm"), ("old.pb", "old"), ("space", "space")] {
+            fs::write(folder.path().join(name), SPACE).expect("is written");
+            assert_eq!(stem(&folder.path().join(name)).as_deref(), Some(expected));
+        }
+        assert_eq!(stem(folder.path()).as_deref(), Some("vm"));
+        fs::write(folder.path().join("b.xplane.pb"), SPACE).expect("is written");
+        assert_eq!(stem(folder.path()).as_deref(), Some("all_hosts"));
     }
 
     #[test]

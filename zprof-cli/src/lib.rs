@@ -1,5 +1,6 @@
 //! The `zprof` command, as a library so that two programs may be it: `zprof` and `cargo zprof`. Not an API.
 
+mod args;
 mod check;
 mod cli;
 mod completions;
@@ -21,17 +22,15 @@ mod run;
 mod serve;
 mod summary;
 mod table;
-mod time;
 mod units;
 mod view;
 mod welch;
-mod whole;
 mod xctrace;
 #[cfg(unix)]
 mod xprof;
 
 use std::ffi::OsString;
-use std::io::{self, Write};
+use std::io;
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -50,8 +49,7 @@ pub fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
         Ok(code) => code,
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            // Nobody is left to tell if standard error is gone.
-            let _ = writeln!(io::stderr(), "zprof: {error:#}");
+            output::tell(format_args!("{error:#}"));
             ExitCode::FAILURE
         }
     }

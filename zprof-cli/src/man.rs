@@ -9,13 +9,17 @@ use clap::{Command, CommandFactory};
 use clap_mangen::Man;
 
 use crate::cli::Cli;
+use crate::output::Target;
 
 /// Write the manual pages into a folder.
 ///
 /// One page for zprof and one for each of its commands; `man zprof` looks for them in ~/.local/share/man/man1.
 #[derive(Debug, clap::Args)]
+#[command(after_long_help = "Examples:
+  For this user:
+    zprof man ~/.local/share/man/man1")]
 pub(crate) struct Args {
-    /// The folder; it is made if it is not there
+    /// The folder; it is made if it is not there.
     #[arg(value_name = "DIR")]
     folder: PathBuf,
 }
@@ -39,12 +43,15 @@ fn write(command: Command, folder: &Path) -> Result<()> {
     let mut page = Vec::new();
     let rendered = man.render(&mut page).map_err(anyhow::Error::from);
     let page = rendered.and_then(|()| Ok(String::from_utf8(page)?)).context("failed to make a manual page")?;
-    fs::write(&path, polish(&page)).with_context(|| format!("failed to write `{}`", path.display()))
+    let page = polish(&page);
+    Target::of(&path)?
+        .write(|out| out.write_all(page.as_bytes()).with_context(|| format!("failed to write to `{}`", path.display())))
 }
 
-/// Makes a page of what is a help text in the clothes of one: words in backticks become bold, no line speaks of another help
-/// text, and the page's date, which it has none of, keeps its place in the title.
+/// Makes a page of what is a help text in the clothes of one: words in backticks become bold, no line speaks of another
+/// help text, examples have a heading, and the page's date, which it has none of, keeps its place in the title.
 fn polish(page: &str) -> String {
+    let page = page.replace(".SH EXTRA\nExamples:\n", ".SH EXAMPLES\n");
     let mut polished = String::new();
     for line in page.lines() {
         let line = line.trim_end().replace(" (see a summary with \\*(Aq\\-h\\*(Aq)", "");
@@ -75,8 +82,8 @@ mod tests {
 
     #[test]
     fn a_page_has_no_marks_of_a_help_text() {
-        let page = ".TH zprof\\-x 1  \"zprof 1\" m\nthe `a b` and `\\-`, it`s \nPrint help (see a summary with \\*(Aq\\-h\\*(Aq)\n";
-        let polished = ".TH zprof\\-x 1 \"\" \"zprof 1\" m\nthe \\fBa b\\fR and \\fB\\-\\fR, it`s\nPrint help\n";
+        let page = ".TH zprof\\-x 1  \"zprof 1\" m\nthe `a b` and `\\-`, it`s \nPrint help (see a summary with \\*(Aq\\-h\\*(Aq)\n.SH EXTRA\nExamples:\n  x\n";
+        let polished = ".TH zprof\\-x 1 \"\" \"zprof 1\" m\nthe \\fBa b\\fR and \\fB\\-\\fR, it`s\nPrint help\n.SH EXAMPLES\n  x\n";
         assert_eq!(polish(page), polished);
     }
 }

@@ -1,12 +1,16 @@
-//! Where a command writes: a file that appears whole or not at all, also when a signal ends the program, or a stream.
+//! Where a command writes: a file that appears whole or not at all, also when a signal ends the program, or a stream;
+//! and what it tells beside.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use anyhow::{Context, Result, bail};
+use serde::Serialize;
 use tempfile::NamedTempFile;
+
+use crate::input::{Profile, SUFFIX};
 
 /// The draft on the disk now, for who ends the program. Whoever makes a draft, renames or removes it holds this.
 static DRAFT: Mutex<Option<PathBuf>> = Mutex::new(None);
@@ -41,6 +45,20 @@ impl Target {
         matches!(self, Self::File(_))
     }
 
+    /// Refuses to write over the profile, or a file that would pass for one.
+    pub(crate) fn refuse_profile(&self, profile: &Profile) -> Result<()> {
+        let Self::File(target) = self else { return Ok(()) };
+        for path in profile.spaces.iter().filter_map(|space| space.path.as_ref()) {
+            if fs::canonicalize(path).is_ok_and(|path| path == *target) {
+                bail!("`{}` is the profile itself; name another file with `-o`", path.display());
+            }
+        }
+        if target.to_string_lossy().ends_with(SUFFIX) {
+            bail!("`{}` would pass for a profile; give it another ending", target.display());
+        }
+        Ok(())
+    }
+
     /// What it is called in messages.
     pub(crate) fn name(&self) -> String {
         match self {
@@ -52,7 +70,12 @@ impl Target {
     /// Has `write` write there. Of a file nothing stays if it fails, and an older one stays as it was.
     pub(crate) fn write<T>(&self, write: impl FnOnce(&mut dyn Write) -> Result<T>) -> Result<T> {
         match self {
-            Self::Stdout => write(&mut io::stdout().lock()),
+            Self::Stdout => {
+                let mut out = BufWriter::new(io::stdout().lock());
+                let value = write(&mut out)?;
+                out.flush().context("failed to write to standard output")?;
+                Ok(value)
+            }
             Self::Stream(path) => {
                 let file = OpenOptions::new().write(true).open(path);
                 write(&mut file.with_context(|| format!("failed to open `{}`", path.display()))?)
@@ -65,6 +88,25 @@ impl Target {
             }
         }
     }
+}
+
+/// Has `write` print on standard output.
+pub(crate) fn print(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
+    Target::Stdout.write(|out| write(out).context("failed to write to standard output"))
+}
+
+/// Prints a value as JSON for people and programs.
+pub(crate) fn print_json(value: &(impl Serialize + ?Sized)) -> Result<()> {
+    print(|mut out| {
+        serde_json::to_writer_pretty(&mut out, value)?;
+        writeln!(out)
+    })
+}
+
+/// Tells the user something that is not the output.
+pub(crate) fn tell(text: impl std::fmt::Display) {
+    // Nobody is left to tell if standard error is gone.
+    let _ = writeln!(io::stderr(), "zprof: {text}");
 }
 
 /// A file under a temporary name, which goes away unless it is kept.

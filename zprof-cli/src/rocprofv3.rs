@@ -9,9 +9,10 @@ use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 
+use crate::output::tell;
 use crate::run::{
     CommandLine, Folder, Launch, Missing, Program, SKIP_PJRT, execute, is_executable, on_path, print_commands,
-    replaced, tell, variable,
+    replaced, variable,
 };
 
 const NAME: &str = "rocprofv3";
@@ -38,6 +39,11 @@ const DEFAULTS: [&str; 13] = [
 /// System, runtime, HIP, HSA, kernels, copies, scratch memory and ROCTx markers are traced. `ZPROF_ROCPROFV3_ARGS`
 /// (or `ZML_ROCPROFV3_ARGS`) replaces all of these options.
 #[derive(Debug, clap::Args)]
+#[command(after_long_help = "Examples:
+  A program with arguments:
+    zprof rocprofv3 -- target/release/model --seqlen 128
+  With a ROCm of its own:
+    zprof rocprofv3 --rocm-root /opt/rocm-7 -- target/release/model")]
 pub(crate) struct Args {
     /// Where ROCm is; without it: `ROCM_PATH`, `ROCM_HOME`, /opt/rocm, or by way of `PATH`.
     #[arg(long, value_name = "FOLDER")]

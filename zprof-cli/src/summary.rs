@@ -1,21 +1,22 @@
 //! `zprof summary`: planes, lines, scopes and steps of a profile, in numbers.
 
 use std::cmp::Reverse;
+use std::collections::BTreeSet;
 use std::io::{self, Write};
-use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
 use serde::Serialize;
 use zprof_runtime::export::{PlaneSummary, ScopeSummary, StepSeries, Summary, SummaryOptions, summarise};
 
+use crate::args::{Answer, Input, Planes, ROWS};
+use crate::csv;
+use crate::input::{self, Profile, Space};
+use crate::output::{print, print_json};
 use crate::table::{self, Table};
-use crate::units::{count, duration, duration_of, duration_of_all};
-use crate::{csv, input};
+use crate::units::{count, counted, counted_all, duration, duration_of, duration_of_all};
 
-/// Rows of a table for people, unless they say how many.
-const ROWS: usize = 20;
 /// Rows of a plane's table of lines.
 const LINES: usize = 8;
 
@@ -23,27 +24,26 @@ const LINES: usize = 8;
 ///
 /// A scope's total is the sum of its runs; its own time (self) is what no other event of the same line covers. Half of
 /// the runs are no longer than p50, and 99 of 100 no longer than p99; both are exact up to 512 runs and off by at most
-/// 0.4 % beyond. JSON and CSV have exact picoseconds.
+/// 0.4% beyond. JSON and CSV have exact picoseconds.
 #[derive(Debug, clap::Args)]
+#[command(after_long_help = "Examples:
+  The ten scopes with most time, those inside them included:
+    zprof summary vm.xplane.pb --top 10 --sort total
+  How long each step took:
+    zprof summary vm.xplane.pb --steps --csv > steps.csv
+  The names of its planes:
+    zprof summary vm.xplane.pb --json | jq .[].planes[].name")]
 pub(crate) struct Args {
-    /// The profile: an `.xplane.pb` file, a run's folder, or `-`.
-    input: PathBuf,
-    /// Print JSON.
-    #[arg(long, conflicts_with = "csv")]
-    json: bool,
-    /// Print CSV: a row for each scope, or for each step with --steps.
-    #[arg(long)]
-    csv: bool,
-    /// Rows of each table, 0 for all [default: 20; all in JSON and CSV].
-    #[arg(long, value_name = "N")]
-    top: Option<usize>,
+    #[command(flatten)]
+    input: Input,
+    #[command(flatten)]
+    answer: Answer,
     /// What the scopes are sorted by.
     #[arg(long, value_enum, default_value_t = Sort::SelfTime, value_name = "KEY")]
     sort: Sort,
-    /// Only planes with this in their name, or like this pattern with `*` and `?`; may be given again.
-    #[arg(long, value_name = "PLANE", value_delimiter = ',')]
-    planes: Vec<String>,
-    /// Print each step, not only what all have in common.
+    #[command(flatten)]
+    planes: Planes,
+    /// Print each step, not only what all have in common; in CSV, instead of the scopes.
     #[arg(long)]
     steps: bool,
 }
@@ -60,54 +60,49 @@ enum Sort {
     Name,
 }
 
-/// A profile with the name of where it comes from.
+/// A space with its sums.
 #[derive(Debug)]
-pub(crate) struct Named {
-    /// For messages: a quoted path, or `standard input`.
-    pub(crate) name: String,
+pub(crate) struct Summed {
+    pub(crate) space: Space,
     pub(crate) summary: Summary,
 }
 
-/// Sums up every space of an input.
-pub(crate) fn load(input: &std::path::Path, planes: &[String]) -> Result<Vec<Named>> {
+fn summary(space: &Space, options: &SummaryOptions) -> Result<Summary> {
+    summarise(&space.file, options).with_context(|| format!("failed to read {}", space.name))
+}
+
+/// Sums up every space of a profile; that any of them has one of the planes asked for is sure then.
+pub(crate) fn sum_up(profile: Profile, planes: &Planes) -> Result<Vec<Summed>> {
     let mut options = SummaryOptions::default();
-    options.planes = planes.to_vec();
-    let spaces = input::open(input)?.into_iter().map(|space| {
-        let summary = summarise(&space.file, &options).with_context(|| format!("failed to read {}", space.name))?;
-        Ok(Named { name: space.name, summary })
-    });
-    spaces.collect()
+    options.planes.clone_from(&planes.planes);
+    let spaces = profile.spaces.into_iter().map(|space| Ok(Summed { summary: summary(&space, &options)?, space }));
+    let spaces = spaces.collect::<Result<Vec<_>>>()?;
+    if !planes.planes.is_empty() && spaces.iter().all(|Summed { summary, .. }| summary.planes.is_empty()) {
+        let mut there = BTreeSet::new();
+        for Summed { space, .. } in &spaces {
+            there.extend(summary(space, &SummaryOptions::default())?.planes.into_iter().map(|plane| plane.name));
+        }
+        let (asked, there) = (planes.planes.join("`, `"), there.into_iter().collect::<Vec<_>>().join("`, `"));
+        bail!("no plane of {} matches `{asked}`; there are `{there}`", profile.name);
+    }
+    Ok(spaces)
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
-    let mut spaces = load(&args.input, &args.planes)?;
-    let top = match args.top {
-        Some(0) => usize::MAX,
-        Some(top) => top,
-        None if args.json || args.csv => usize::MAX,
-        None => ROWS,
-    };
+    let mut spaces = sum_up(input::open(&args.input.input)?, &args.planes)?;
+    let top = args.answer.rows();
     for plane in spaces.iter_mut().flat_map(|space| &mut space.summary.planes) {
         args.sort.apply(&mut plane.scopes);
     }
-    let mut out = io::BufWriter::new(io::stdout().lock());
-    if args.json {
-        let spaces: Vec<_> = spaces.iter().map(|space| json::Space::new(space, top)).collect();
-        serde_json::to_writer_pretty(&mut out, &spaces).map_err(io::Error::from)?;
-        writeln!(out)?;
-    } else if args.csv && args.steps {
-        write_steps_csv(&mut out, &spaces, top)?;
-    } else if args.csv {
-        write_scopes_csv(&mut out, &spaces, top)?;
+    if args.answer.json {
+        print_json(&spaces.iter().map(|space| json::Space::new(space, top)).collect::<Vec<_>>())?;
+    } else if args.answer.csv && args.steps {
+        print(|out| write_steps_csv(out, &spaces, top))?;
+    } else if args.answer.csv {
+        print(|out| write_scopes_csv(out, &spaces, top))?;
     } else {
-        for (place, space) in spaces.iter().enumerate() {
-            if place > 0 {
-                writeln!(out)?;
-            }
-            write_space(&mut out, space, top, args.steps)?;
-        }
+        print(|out| write_spaces(out, &spaces, top, args.steps))?;
     }
-    out.flush()?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -127,12 +122,22 @@ impl Sort {
     }
 }
 
-fn write_space(out: &mut dyn Write, space: &Named, top: usize, each_step: bool) -> io::Result<()> {
+fn write_spaces(out: &mut dyn Write, spaces: &[Summed], top: usize, each_step: bool) -> io::Result<()> {
+    for (place, space) in spaces.iter().enumerate() {
+        if place > 0 {
+            writeln!(out)?;
+        }
+        write_space(out, space, top, each_step)?;
+    }
+    Ok(())
+}
+
+fn write_space(out: &mut dyn Write, space: &Summed, top: usize, each_step: bool) -> io::Result<()> {
     let width = table::width();
     let planes = &space.summary.planes;
     let events = planes.iter().map(PlaneSummary::events).sum();
-    let (name, planes_text) = (table::printable(&space.name), counted(planes.len(), "plane"));
-    writeln!(out, "{name}: {planes_text}, {}", counted_events(events))?;
+    let (name, planes_text) = (table::printable(&space.space.name), counted_all(planes.len(), "plane"));
+    writeln!(out, "{name}: {planes_text}, {}", counted(events, "event"))?;
     let empty: Vec<_> = planes.iter().filter(|plane| plane.events() == 0).map(|plane| plane.name.as_str()).collect();
     if !empty.is_empty() {
         writeln!(out, "{}", table::cut(&table::printable(&format!("without events: {}", empty.join(", "))), width))?;
@@ -145,20 +150,20 @@ fn write_space(out: &mut dyn Write, space: &Named, top: usize, each_step: bool) 
 }
 
 fn write_plane(out: &mut dyn Write, plane: &PlaneSummary, top: usize, each_step: bool, width: usize) -> io::Result<()> {
-    let lines = counted(plane.lines.len(), "line");
-    let mut facts = vec![lines, counted_events(plane.events())];
+    let lines = counted_all(plane.lines.len(), "line");
+    let mut facts = vec![lines, counted(plane.events(), "event")];
     if let Some((start, end)) = plane.span_ps() {
         facts.push(format!("{} from first to last", duration_of_all((end - start).unsigned_abs())));
     }
     if plane.events_hidden > 0 {
-        facts.push(format!("{} of bookkeeping left out", counted_events(plane.events_hidden)));
+        facts.push(format!("{} of bookkeeping left out", counted(plane.events_hidden, "event")));
     }
     if plane.counter_samples > 0 {
         facts.push(format!("{} samples of counters", count(plane.counter_samples)));
     }
     writeln!(out, "{}", table::cut(&table::printable(&plane.name), width))?;
     writeln!(out, "{}", facts.join(", "))?;
-    write_lines(out, plane, top.max(LINES).min(if top == ROWS { LINES } else { top }), width)?;
+    write_lines(out, plane, if top == ROWS { LINES } else { top }, width)?;
     if !plane.scopes.is_empty() {
         writeln!(out)?;
         write_scopes(out, &plane.scopes, top, width)?;
@@ -250,28 +255,19 @@ fn write_steps(out: &mut dyn Write, series: &StepSeries, top: usize, width: usiz
     }
     table.write(out, width)?;
     if is_cut {
-        writeln!(out, "the longest {top} of {}; --top 0 shows all", counted(series.steps.len(), "step"))?;
+        writeln!(out, "the longest {top} of {}; --top 0 shows all", counted_all(series.steps.len(), "step"))?;
     }
     Ok(())
 }
 
 fn write_rest(out: &mut dyn Write, all: usize, top: usize, what: &str) -> io::Result<()> {
     match all.checked_sub(top) {
-        Some(rest) if rest > 0 => writeln!(out, "{}; --top 0 shows all", counted(rest, &format!("more {what}"))),
+        Some(rest) if rest > 0 => writeln!(out, "{}; --top 0 shows all", counted_all(rest, &format!("more {what}"))),
         _ => Ok(()),
     }
 }
 
-fn counted(number: usize, what: &str) -> String {
-    let number = u64::try_from(number).unwrap_or(u64::MAX);
-    format!("{} {what}{}", count(number), if number == 1 { "" } else { "s" })
-}
-
-fn counted_events(number: u64) -> String {
-    format!("{} event{}", count(number), if number == 1 { "" } else { "s" })
-}
-
-fn write_scopes_csv(out: &mut dyn Write, spaces: &[Named], top: usize) -> io::Result<()> {
+fn write_scopes_csv(out: &mut dyn Write, spaces: &[Summed], top: usize) -> io::Result<()> {
     let head = "space,plane,scope,count,total_ps,self_ps,mean_ps,min_ps,p50_ps,p99_ps,max_ps,deviation_ps";
     writeln!(out, "{head}")?;
     for (space, plane) in planes(spaces) {
@@ -301,7 +297,7 @@ fn write_scopes_csv(out: &mut dyn Write, spaces: &[Named], top: usize) -> io::Re
     Ok(())
 }
 
-fn write_steps_csv(out: &mut dyn Write, spaces: &[Named], top: usize) -> io::Result<()> {
+fn write_steps_csv(out: &mut dyn Write, spaces: &[Summed], top: usize) -> io::Result<()> {
     writeln!(out, "space,plane,steps,line_id,number,start_ps,duration_ps,self_ps,largest,largest_self_ps")?;
     for (space, plane) in planes(spaces) {
         for series in &plane.steps {
@@ -331,16 +327,13 @@ fn write_steps_csv(out: &mut dyn Write, spaces: &[Named], top: usize) -> io::Res
     Ok(())
 }
 
-fn planes(spaces: &[Named]) -> impl Iterator<Item = (String, &PlaneSummary)> {
-    spaces.iter().flat_map(|space| {
-        let name = space.name.trim_matches('`').to_owned();
-        space.summary.planes.iter().map(move |plane| (name.clone(), plane))
-    })
+fn planes(spaces: &[Summed]) -> impl Iterator<Item = (&String, &PlaneSummary)> {
+    spaces.iter().flat_map(|Summed { space, summary }| summary.planes.iter().map(|plane| (&space.label, plane)))
 }
 
 /// What `--json` prints: a list of spaces. Times are picoseconds; what is not known is null.
 mod json {
-    use super::{Named, PlaneSummary, ScopeSummary, Serialize, StepSeries};
+    use super::{PlaneSummary, ScopeSummary, Serialize, StepSeries, Summed};
 
     #[derive(Serialize)]
     pub(super) struct Space<'s> {
@@ -404,9 +397,9 @@ mod json {
     }
 
     impl<'s> Space<'s> {
-        pub(super) fn new(space: &'s Named, top: usize) -> Self {
+        pub(super) fn new(space: &'s Summed, top: usize) -> Self {
             let planes = space.summary.planes.iter().map(|plane| Plane::new(plane, top)).collect();
-            Self { space: space.name.trim_matches('`'), planes }
+            Self { space: &space.space.label, planes }
         }
     }
 

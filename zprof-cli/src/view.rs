@@ -1,53 +1,63 @@
 //! `zprof view`: a profile is opened in Perfetto's web page, or in XProf.
 
 use std::fs::File;
-use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use zprof_runtime::export::{Host, JsonOptions};
+use zprof_runtime::export::JsonOptions;
 
+use crate::cli::usage;
 use crate::format::Format;
 use crate::input;
-use crate::progress::Progress;
+use crate::output::{print, tell};
 use crate::serve::Server;
+use crate::units::count;
 
 const PERFETTO: &str = "https://ui.perfetto.dev";
 /// The port of this machine that Perfetto's page may reach: its content security policy names no other.
 const PERFETTO_PORT: u16 = 9001;
-/// Ends of the names of what Perfetto opens as it is.
-const TRACES: &[&str] = &[".json", ".json.gz", ".pftrace", ".perfetto-trace"];
 /// How long a program that opens browsers may take to say that it cannot.
 const LAUNCH_TIME: Duration = Duration::from_secs(5);
 
 /// Open a profile in Perfetto, or in XProf.
 ///
-/// The trace is converted to a temporary file without a name, which is served to https://ui.perfetto.dev and to nobody else,
-/// on port 9001 of 127.0.0.1, until Ctrl-C. The page runs in the browser; the trace does not leave this machine. Chrome asks
-/// whether the page may reach this machine: allow it.
+/// The profile is converted to a temporary file without a name, which is served to https://ui.perfetto.dev and to nobody
+/// else, on port 9001 of 127.0.0.1, until Ctrl-C. The page runs in the browser; the trace does not leave this machine.
+/// Chrome asks whether the page may reach this machine: allow it.
 ///
 /// On a machine without a browser, forward the port, `ssh -L 9001:127.0.0.1:9001 HOST`, and open the printed address where the
 /// browser is.
 #[derive(Debug, clap::Args)]
+#[command(after_long_help = "Examples:
+  A profile in Perfetto:
+    zprof view vm.xplane.pb
+  The newest run of a log directory in XProf:
+    zprof view --xprof /tmp/xprof
+  On a machine without a browser:
+    zprof view --no-open vm.xplane.pb")]
 pub(crate) struct Args {
-    /// The profile: an `.xplane.pb` file, a run's folder, a log directory, `-` for standard input, or a trace that Perfetto
-    /// opens as it is
+    /// The profile: an `.xplane.pb` file, a run's folder, a log directory, or `-` for standard input; or a trace, which is
+    /// served as it is.
     #[arg(value_name = "IN")]
     input: PathBuf,
-    /// Start XProf on the profile, on port 6006
+    /// Format that the profile is converted to [default: pftrace].
+    #[arg(long, value_enum, conflicts_with = "xprof")]
+    format: Option<Format>,
+    /// Start XProf on the profile, on port 6006.
     #[arg(long)]
     xprof: bool,
-    /// Serve on this port; ui.perfetto.dev reaches no other than 9001 unless its flag "Relax Content Security Policy for
-    /// 127.0.0.1:*" is on
+    /// Serve on this port [default: 9001, or 6006 for XProf].
+    ///
+    /// ui.perfetto.dev reaches no other than 9001 unless its flag "Relax Content Security Policy for 127.0.0.1:*" is on.
     #[arg(long)]
     port: Option<u16>,
-    /// Print the address and open no browser
+    /// Print the address and open no browser.
     #[arg(long)]
     no_open: bool,
-    /// End once the trace has been fetched
+    /// End once the trace has been fetched.
     #[arg(long, conflicts_with = "xprof")]
     once: bool,
 }
@@ -56,24 +66,25 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     if args.xprof {
         return xprof(args);
     }
-    let (file, name) = if is_trace(&args.input) { existing(&args.input)? } else { converted(&args.input)? };
+    let (file, name) = match args.format {
+        Some(_) if is_trace(&args.input) => usage("view", "--format is for profiles: a trace is served as it is"),
+        None if is_trace(&args.input) => existing(&args.input)?,
+        format => converted(&args.input, format.unwrap_or(Format::Pftrace))?,
+    };
     let server = Server::new(args.port.unwrap_or(PERFETTO_PORT), file, &name, PERFETTO)?;
     let url = page(server.port(), &server.url());
     announce(&url)?;
-    // Nobody is left to tell if standard error is gone.
-    let _ = writeln!(
-        io::stderr(),
-        "zprof: serving {} bytes of `{}` to {PERFETTO} from 127.0.0.1:{}; Ctrl-C ends it",
-        server.size(),
+    tell(format_args!(
+        "serving {} bytes of `{}` to {PERFETTO} from 127.0.0.1:{}; Ctrl-C ends it",
+        count(server.size()),
         args.input.display(),
         server.port()
-    );
+    ));
     if server.port() != PERFETTO_PORT {
-        let _ = writeln!(
-            io::stderr(),
-            "zprof: the page reaches ports other than {PERFETTO_PORT} only with its flag \"Relax Content Security Policy for \
+        tell(format_args!(
+            "the page reaches ports other than {PERFETTO_PORT} only with its flag \"Relax Content Security Policy for \
              127.0.0.1:*\" on: {PERFETTO}/#!/flags"
-        );
+        ));
     }
     if !args.no_open {
         open_browser(url)?;
@@ -95,8 +106,7 @@ fn xprof(_: &Args) -> Result<ExitCode> {
 }
 
 fn is_trace(input: &Path) -> bool {
-    let name = input.file_name().unwrap_or_default().to_string_lossy();
-    TRACES.iter().any(|end| name.ends_with(end)) && !input.is_dir()
+    Format::of(input).is_some() && !input.is_dir()
 }
 
 fn existing(input: &Path) -> Result<(File, String)> {
@@ -109,27 +119,12 @@ fn existing(input: &Path) -> Result<(File, String)> {
 }
 
 /// A temporary file, which is gone when the program is, and a name for it.
-fn converted(input: &Path) -> Result<(File, String)> {
-    let spaces = input::open(input)?;
-    let (from, name) = match spaces.as_slice() {
-        [space] if space.host.is_empty() => (space.name.clone(), "profile"),
-        [space] => (space.name.clone(), &*space.host),
-        _ => (format!("`{}`", input.display()), "all_hosts"),
-    };
-    let mut bytes = 0;
-    for space in &spaces {
-        bytes += space.file.metadata().with_context(|| format!("failed to read {}", space.name))?.len();
-    }
+fn converted(input: &Path, format: Format) -> Result<(File, String)> {
+    let profile = input::open(input)?;
     let mut file = tempfile::tempfile().context("failed to create a temporary file for the trace")?;
-    // Once for the metadata and once for the events.
-    let progress = Progress::new(format!("converting {from}"), 2 * bytes);
-    let sources: Vec<_> = spaces.iter().map(|space| progress.watch(&space.file)).collect();
-    let hosts: Vec<Host<'_>> =
-        spaces.iter().zip(&sources).map(|(space, source)| Host { name: &space.host, source }).collect();
-    Format::Json
-        .write(&hosts, &mut file, &JsonOptions::default())
-        .with_context(|| format!("failed to convert {from}"))?;
-    Ok((file, url_name(&format!("{name}{}", Format::Json.ending()))))
+    let converted = format.convert(&profile, &mut file, &JsonOptions::default());
+    converted.with_context(|| format!("failed to convert {}", profile.name))?;
+    Ok((file, url_name(&format!("{}{}", profile.stem().unwrap_or("profile"), format.ending()))))
 }
 
 /// The name as an address may hold it, twice over: Perfetto takes the trace's address out of its own.
@@ -146,17 +141,14 @@ fn page(port: u16, url: &str) -> String {
 
 /// Prints the address, for people and for programs.
 pub(crate) fn announce(url: &str) -> Result<()> {
-    let mut out = io::stdout().lock();
-    writeln!(out, "{url}").and_then(|()| out.flush()).context("failed to print the address")
+    print(|out| writeln!(out, "{url}"))
 }
 
 /// Asks the desktop to open `url`, and says so if it cannot. Does not wait for either.
 pub(crate) fn open_browser(url: String) -> Result<()> {
     let ask = move || {
         if let Err(error) = open::that_detached_with_timeout(&url, LAUNCH_TIME) {
-            // Nobody is left to tell if standard error is gone.
-            let _ =
-                writeln!(io::stderr(), "zprof: no browser could be opened ({error}); open the address above in one");
+            tell(format_args!("no browser could be opened ({error}); open the address above in one"));
         }
     };
     thread::Builder::new()

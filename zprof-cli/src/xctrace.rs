@@ -6,10 +6,14 @@ use std::process::ExitCode;
 use anyhow::Result;
 use jiff::Timestamp;
 
-use crate::run::{CommandLine, Launch, Missing, Program, SKIP_PJRT, execute, find, print_commands, tell};
+use crate::output::tell;
+use crate::run::{CommandLine, Launch, Missing, Program, SKIP_PJRT, execute, find, print_commands};
 
 /// Run a program under Instruments' Points of Interest (macOS).
 #[derive(Debug, clap::Args)]
+#[command(after_long_help = "Examples:
+  A program with arguments:
+    zprof xctrace -o model.trace -- target/release/model --seqlen 128")]
 pub(crate) struct Args {
     /// Where the recording goes; without it: zprof-<UTC time>.trace here.
     #[arg(short, long, value_name = "FILE")]

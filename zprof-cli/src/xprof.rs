@@ -1,7 +1,7 @@
 //! `zprof view --xprof`: XProf is started on the log directory that holds a profile, or on one made for it.
 
 use std::fs::{self, File};
-use std::io::{self, Write};
+use std::io;
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::symlink;
 use std::os::unix::process::CommandExt;
@@ -17,16 +17,15 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use tempfile::TempDir;
 
-use crate::input::{self, SUFFIX, Space};
+use crate::input::{self, Profile, RUNS, SUFFIX, Space};
 use crate::output::signals::is_ignored;
+use crate::output::tell;
 use crate::serve;
 use crate::view::{announce, open_browser};
 
 const PORT: u16 = 6006;
 /// The port that XProf takes besides, unless it is told another.
 const GRPC_PORT: u16 = 50051;
-/// Where the runs of a log directory are.
-const RUNS: &str = "plugins/profile";
 /// How often XProf is asked whether it answers.
 const POLL: Duration = Duration::from_millis(100);
 
@@ -64,12 +63,10 @@ pub(crate) fn run(input: &Path, port: Option<u16>, browse: bool) -> Result<ExitC
                 announced = true;
                 let url = format!("http://localhost:{port}/");
                 announce(&url)?;
-                let _ = writeln!(
-                    io::stderr(),
-                    "zprof: XProf shows {} from `{}`, to whoever can reach this machine; Ctrl-C ends it",
-                    log.what,
-                    log.path.display()
-                );
+                let (what, path) = (&log.what, log.path.display());
+                tell(format_args!(
+                    "XProf shows {what} from `{path}`, to whoever can reach this machine; Ctrl-C ends it"
+                ));
                 if browse {
                     open_browser(url)?;
                 }
@@ -145,7 +142,7 @@ struct LogDirectory {
 impl LogDirectory {
     /// The log directory of a profile: the one that it lies in, or a temporary one with links to it.
     fn of(input: &Path) -> Result<Self> {
-        let spaces = input::open(input)?;
+        let Profile { spaces, .. } = input::open(input)?;
         let names = |path: &Path| path.to_string_lossy().ends_with(SUFFIX);
         let [Space { path: Some(path), .. }, ..] = spaces.as_slice() else {
             return Self::make(&spaces, "profile");

@@ -14,6 +14,11 @@ use zprof_runtime::{__doctor as runtime, FEATURES};
 
 /// Say what works on this machine, and the cure for what does not.
 #[derive(Debug, clap::Args)]
+#[command(after_long_help = "Examples:
+  All of it, for people:
+    zprof doctor
+  What is missing, for a script:
+    zprof doctor --json --strict")]
 pub(crate) struct Args {
     /// Print JSON.
     #[arg(long)]

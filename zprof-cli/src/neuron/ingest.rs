@@ -9,13 +9,17 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, bail};
 
 use super::{DATA, NAME, ROOT, code_of, explorer, require};
-use crate::run::{CommandLine, print_commands, tell};
+use crate::output::tell;
+use crate::run::{CommandLine, print_commands};
 
 /// Files that make up a system profile; the first must be there.
 const SYSTEM: [&str; 4] = ["ntrace.pb", "trace_info.pb", "cpu_util.pb", "host_mem.pb"];
 
 /// Make runs known to the server.
 #[derive(Debug, clap::Args)]
+#[command(after_long_help = "Examples:
+  All runs:
+    zprof neuron ingest")]
 pub(crate) struct Args {
     /// Folders of runs, or of many runs; without any, the folder that `profile` keeps runs in.
     #[arg(value_name = "RUN", default_value = ROOT)]

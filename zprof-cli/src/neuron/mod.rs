@@ -36,10 +36,19 @@ enum Command {
     Server(Server),
     Ingest(ingest::Args),
     /// Write a run's summary as JSON, into RUN/summary.json.
+    #[command(after_long_help = "Examples:
+  The run that `profile` has printed:
+    zprof neuron summary-json /tmp/zprof-neuron-profile/20261129T090000Z")]
     SummaryJson(summary::Args),
     /// Write a run's summary as text, into RUN/summary.txt.
+    #[command(after_long_help = "Examples:
+  The run that `profile` has printed:
+    zprof neuron summary-txt /tmp/zprof-neuron-profile/20261129T090000Z")]
     SummaryTxt(summary::Args),
     /// Write a run as a Perfetto trace, into RUN/summary.pftrace.
+    #[command(after_long_help = "Examples:
+  The run that `profile` has printed:
+    zprof neuron summary-perfetto /tmp/zprof-neuron-profile/20261129T090000Z")]
     SummaryPerfetto(summary::Args),
 }
 
@@ -56,6 +65,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
 
 /// Serve what has been ingested.
 #[derive(Debug, clap::Args)]
+#[command(after_long_help = "Examples:
+  For a browser on this machine:
+    zprof neuron server --port 3001")]
 pub(crate) struct Server {
     /// Where the server keeps what it has read.
     #[arg(long, value_name = "FOLDER", default_value = DATA)]

@@ -11,10 +11,14 @@ use anyhow::{Context, Result};
 use jiff::Timestamp;
 
 use super::{NAME, ROOT, explorer, require};
-use crate::run::{CommandLine, Launch, Program, SKIP_PJRT, execute, print_commands, tell};
+use crate::output::tell;
+use crate::run::{CommandLine, Launch, Program, SKIP_PJRT, execute, print_commands};
 
 /// Run a program and keep its profile in a folder of its own.
 #[derive(Debug, clap::Args)]
+#[command(after_long_help = "Examples:
+  A program with arguments:
+    zprof neuron profile -- target/release/model --seqlen 128")]
 pub(crate) struct Args {
     /// Where runs are kept: each in a folder called by its UTC time.
     #[arg(long, value_name = "FOLDER", default_value = ROOT)]

@@ -7,7 +7,8 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, bail};
 
 use super::{NAME, code_of, explorer, finish, require};
-use crate::run::{print_commands, tell};
+use crate::output::tell;
+use crate::run::print_commands;
 
 /// Which run.
 #[derive(Debug, clap::Args)]

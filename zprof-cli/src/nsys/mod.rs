@@ -11,9 +11,10 @@ use std::time::Duration;
 
 use anyhow::Result;
 
+use crate::output::tell;
 use crate::run::{
     CommandLine, Folder, Launch, Missing, Program, SKIP_PJRT, execute, find, is_set, on_path, output_of,
-    print_commands, replaced, tell,
+    print_commands, replaced,
 };
 use known::Known;
 
@@ -39,6 +40,11 @@ const OPTIONS: [(&str, &[&str]); 5] = [
 /// CUDA, cuBLAS, cuSPARSE, cuDNN, NVTX, system calls and the OS runtime are traced, as far as the installed nsys can.
 /// `ZPROF_NSYS_ARGS` (or `ZML_NSYS_ARGS`) replaces `profile` and all of its options.
 #[derive(Debug, clap::Args)]
+#[command(after_long_help = "Examples:
+  A program with arguments, as root where that is allowed:
+    zprof nsys -- target/release/model --seqlen 128
+  The command only:
+    zprof nsys --dry-run -- target/release/model")]
 pub(crate) struct Args {
     /// Do not run nsys as root; `ZPROF_NO_SUDO=1` and `ZML_PROFILE_NO_SUDO=1` say the same.
     #[arg(long)]

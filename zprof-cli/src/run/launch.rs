@@ -21,9 +21,10 @@ use anyhow::{Context, Result};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus};
 
+use super::CommandLine;
 use super::processes::{self, Process};
 use super::signals::{Event, Signals, ignore_ttou};
-use super::{CommandLine, tell};
+use crate::output::tell;
 
 /// How often a program that is not there yet is looked for again, to pass a signal on.
 const AGAIN: Duration = Duration::from_millis(50);

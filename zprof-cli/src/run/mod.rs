@@ -41,12 +41,6 @@ pub(crate) struct Program {
     pub(crate) program: Vec<OsString>,
 }
 
-/// Tells the user something; standard output is the program's.
-pub(crate) fn tell(text: impl std::fmt::Display) {
-    // Nobody is left to tell if standard error is gone.
-    let _ = writeln!(io::stderr(), "zprof: {text}");
-}
-
 /// Prints commands on standard output, one after another.
 pub(crate) fn print_commands(commands: &[CommandLine]) -> Result<ExitCode> {
     let mut out = io::stdout().lock();

@@ -89,8 +89,8 @@ fn tsl_s_own_limit_is_a_million() {
     let event = message(4, &[int(1, 1), int(2, 5), int(3, 1)]);
     let line = message(3, &[event.repeat(1_000_001)]);
     let space = message(1, &[bytes(2, "/host:CPU"), line]);
-    let json =
-        convert_input(space, &["-", "--tsl"]).quiet("zprof: left out 1 event after the first 1000000 (--max-events)\n");
+    let json = convert_input(space, &["-", "--tsl"])
+        .quiet("zprof: left out 1 event after the first 1,000,000 (--max-events)\n");
     assert!(json.ends_with(br#","dur":9.9999999999999995e-07,"name":""},{}]}"#));
     assert_eq!(json.windows(9).filter(|part| part == br#"{"ph":"X""#).count(), 1_000_000);
     // And less where it is asked for.

@@ -24,6 +24,21 @@ fn what_is_not_there_is_named() {
 }
 
 #[test]
+fn planes_that_are_not_there_are_named_with_those_that_are() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let profile = write(folder.path(), "one.xplane.pb", &of_runs(&[("a", 1)]));
+    for command in ["summary", "diff", "flame"] {
+        let (code, out, error) = run(&[&on(command, &profile)[..], &["--planes", "GPU,x*"]].concat());
+        assert_eq!((code, out.as_str()), (1, ""), "{command}");
+        assert_eq!(error, format!("zprof: no plane of `{profile}` matches `GPU`, `x*`; there are `/host:CPU`\n"));
+    }
+    // One host of a run may lack what another has.
+    write(folder.path(), "two.xplane.pb", &[0x22, 1, b'h']);
+    let (code, ..) = run(&["summary", "--planes", "CPU", folder.path().to_str().expect("is UTF-8")]);
+    assert_eq!(code, 0);
+}
+
+#[test]
 fn what_is_no_profile_is_refused_with_the_place() {
     let folder = tempfile::tempdir().expect("a folder");
     let cut = of_runs(&[("a", 1), ("b", 2)]);
@@ -47,10 +62,10 @@ fn a_failed_flame_leaves_the_old_picture() {
     assert!(error.contains("nothing to draw") && error.contains("idle.xplane.pb"), "{error}");
     assert_eq!(fs::read_to_string(&target).expect("is there"), "old");
     let (code, _, error) = run(&["flame", &idle, "-o", &idle]);
-    assert!(code == 1 && error.contains("both input and output"), "{error}");
+    assert!(code == 1 && error.contains("is the profile itself"), "{error}");
     let busy = write(folder.path(), "busy.xplane.pb", &of_runs(&[("a", 10)]));
     let (code, _, error) = run(&["flame", &busy, "-o", "/nowhere/flame.svg"]);
-    assert!(code == 1 && error.contains("failed to write `/nowhere/flame.svg`"), "{error}");
+    assert!(code == 1 && error.contains("failed to create `/nowhere/flame.svg`"), "{error}");
     assert_eq!(fs::read_dir(folder.path()).expect("is there").count(), 3, "nothing else is left");
 }
 
@@ -61,6 +76,7 @@ fn usage_is_told_with_exit_code_two() {
         &["summary", "x", "--sort", "colour"],
         &["summary", "x", "--json", "--csv"],
         &["diff", "x"],
+        &["diff", "-", "-"],
         &["check", "x", "--max-per-kind", "-1"],
     ] {
         let (code, out, error) = run(arguments);

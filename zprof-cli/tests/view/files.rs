@@ -28,7 +28,7 @@ fn converted() -> Vec<u8> {
 }
 
 fn convert(input: &Path) -> Vec<u8> {
-    let output = zprof().args(["convert", "-o", "-"]).arg(input).output().expect("zprof runs");
+    let output = zprof().args(["convert", "-o", "-", "--format", "pftrace"]).arg(input).output().expect("zprof runs");
     assert!(output.status.success());
     output.stdout
 }
@@ -36,10 +36,15 @@ fn convert(input: &Path) -> Vec<u8> {
 #[test]
 fn a_profile_is_served_as_its_trace() {
     let served = Served::of(&fixture(SPACE), &[]);
-    assert!(served.path.ends_with("/jax_cpu_small.trace.json"), "{}", served.path);
+    assert!(served.path.ends_with("/jax_cpu_small.pftrace"), "{}", served.path);
     let (port, path) = (served.port, &served.path);
     assert_eq!(served.page, format!("{PAGE}/#!/?rpc_port={port}&url=http://127.0.0.1:{port}{path}"));
     assert!(served.fetch() == converted());
+
+    let served = Served::of(&fixture(SPACE), &["--format", "json"]);
+    assert!(served.path.ends_with("/jax_cpu_small.trace.json"), "{}", served.path);
+    let trace: serde_json::Value = serde_json::from_slice(&served.fetch()).expect("is JSON");
+    assert!(trace["traceEvents"].is_array());
 }
 
 #[test]
@@ -48,7 +53,7 @@ fn a_run_and_standard_input_are_served_too() {
     fs::copy(fixture(SPACE), folder.path().join("host 1.xplane.pb")).expect("is copied");
     let served = Served::of(folder.path(), &[]);
     // What would need quoting in an address does not stand in one.
-    assert!(served.path.ends_with("/host_1.trace.json"), "{}", served.path);
+    assert!(served.path.ends_with("/host_1.pftrace"), "{}", served.path);
     assert!(served.fetch() == converted());
 
     // The helper gives every program the null device; here it is a shell that gives the file.
@@ -57,7 +62,7 @@ fn a_run_and_standard_input_are_served_too() {
         .args(["-c", "exec \"$0\" view --port 0 --no-open - < \"$1\"", env!("CARGO_BIN_EXE_zprof")])
         .arg(fixture(SPACE));
     let served = Served::started(&mut shell);
-    assert!(served.path.ends_with("/profile.trace.json"), "{}", served.path);
+    assert!(served.path.ends_with("/profile.pftrace"), "{}", served.path);
     assert!(served.fetch() == converted());
 }
 
@@ -68,7 +73,7 @@ fn the_hosts_of_a_run_are_served_in_one_trace() {
         fs::copy(fixture(SPACE), folder.path().join(format!("{host}.xplane.pb"))).expect("is copied");
     }
     let served = Served::of(folder.path(), &[]);
-    assert!(served.path.ends_with("/all_hosts.trace.json"), "{}", served.path);
+    assert!(served.path.ends_with("/all_hosts.pftrace"), "{}", served.path);
     let trace = served.fetch();
     assert!(trace == convert(folder.path()));
     assert!(trace.len() > converted().len() * 3 / 2);
@@ -153,7 +158,14 @@ fn what_cannot_be_shown_is_refused() {
             "{message}"
         );
     }
-    for arguments in [&["--once", "--xprof", "x"][..], &["--port", "70000", "x"], &[], &["x", "y"]] {
+    for arguments in [
+        &["--once", "--xprof", "x"][..],
+        &["--format", "json", "x.json"],
+        &["--format", "json", "--xprof", "x"],
+        &["--port", "70000", "x"],
+        &[],
+        &["x", "y"],
+    ] {
         assert_eq!(refused(arguments).0, Some(2), "{arguments:?}");
     }
 }

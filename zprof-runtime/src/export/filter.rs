@@ -18,8 +18,7 @@ pub struct Filter {
 impl Filter {
     /// Whether a plane of this name is shown.
     pub(crate) fn keeps_plane(&self, name: &[u8]) -> bool {
-        let name = String::from_utf8_lossy(name);
-        self.planes.is_empty() || self.planes.iter().any(|pattern| matches(pattern, &name))
+        matches_any(&self.planes, &String::from_utf8_lossy(name))
     }
 
     /// Whether every event of the planes that are shown is shown.
@@ -36,6 +35,11 @@ impl Filter {
             && self.from_ps.is_none_or(|from| end_ps > from)
             && self.until_ps.is_none_or(|until| start_ps < until)
     }
+}
+
+/// Whether a plane of this name is chosen by any of these patterns, or because there are none.
+pub(super) fn matches_any(patterns: &[String], name: &str) -> bool {
+    patterns.is_empty() || patterns.iter().any(|pattern| matches(pattern, name))
 }
 
 fn matches(pattern: &str, name: &str) -> bool {
@@ -87,6 +91,8 @@ mod tests {
             ("**", "", true),
             ("?", "", false),
             ("*a*b*c", "abab", false),
+            ("**a*b", "xaab", true),
+            ("é?", "éa", true),
         ];
         for (pattern, name, expected) in rows {
             assert_eq!(matches(pattern, name), expected, "{pattern} against {name}");

@@ -12,6 +12,7 @@
 use std::collections::HashMap;
 use std::io::{BufWriter, Write};
 
+use super::filter::matches_any;
 use super::nest::{Around, Closed, Nest};
 use super::scopes::{LineKind, Scopes, is_device};
 use super::timeline::{PlaneGroup, Timeline, plane_groups, timelines};
@@ -26,7 +27,7 @@ const UNIT_PS: u128 = 1_000;
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct FoldedOptions {
-    /// Only planes whose names match one of these, as in [`SummaryOptions::planes`](super::SummaryOptions::planes).
+    /// Only planes whose names match one of these, as in [`Filter::planes`](super::Filter::planes).
     pub planes: Vec<String>,
     /// Whether the line stands before every stack: each thread has a tower of its own.
     pub by_line: bool,
@@ -59,7 +60,7 @@ struct Stacks {
 pub fn write_folded(source: &dyn Source, out: &mut dyn Write, options: &FoldedOptions) -> Result<()> {
     let mut window = Window::new(source)?;
     let mut groups = plane_groups(&mut window)?;
-    groups.retain(|group| super::planes::is_chosen(&options.planes, &group.name));
+    groups.retain(|group| matches_any(&options.planes, &group.name));
     let mut planes = Vec::new();
     for group in &groups {
         let timelines = timelines(&mut window, group)?;

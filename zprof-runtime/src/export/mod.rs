@@ -12,7 +12,6 @@ mod text;
 mod check;
 mod folded;
 mod nest;
-mod planes;
 mod scopes;
 mod summary;
 mod timeline;

@@ -34,7 +34,7 @@ pub(super) struct Args {
 }
 
 impl Args {
-    #[inline]
+    #[inline(always)] // into each walk, as `read_event` is
     pub(super) fn gather(&mut self, window: &mut Window<'_>, shown: &Shown<'_>) -> Result<()> {
         self.own.clear();
         self.step_name = None;
@@ -59,7 +59,7 @@ impl Args {
     }
 }
 
-#[inline]
+#[inline(always)] // as above
 pub(super) fn write_event(window: &mut Window<'_>, out: &mut Output<'_>, shown: &Shown<'_>, args: &Args) -> Result<()> {
     let Shown { names, place, kind, start_ps, .. } = shown;
     out.begin_element()?;

@@ -65,7 +65,7 @@ pub struct JsonOptions {
     /// of memory for each event written. TSL's own limit is not applied by itself.
     pub tsl: bool,
     /// Reads everything before the first byte is written, so that bytes that are no XSpace leave no part of a document
-    /// where it cannot be taken back. Costs a third of the time again.
+    /// where it cannot be taken back. Costs one more walk over all events.
     pub validate_first: bool,
 }
 

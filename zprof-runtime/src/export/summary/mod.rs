@@ -19,6 +19,7 @@
 mod collect;
 mod spread;
 
+use super::filter::matches_any;
 use super::timeline::plane_groups;
 use crate::Result;
 use crate::xspace::Source;
@@ -28,8 +29,7 @@ use crate::xspace::window::Window;
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct SummaryOptions {
-    /// Only planes whose names match one of these; all, if there are none. A pattern with `*` (any text) or `?` (one
-    /// character) is held against the whole name; one without may stand anywhere in it.
+    /// Only planes whose names match one of these, as in [`Filter::planes`](super::Filter::planes).
     pub planes: Vec<String>,
 }
 
@@ -173,7 +173,7 @@ impl PlaneSummary {
 pub fn summarise(source: &dyn Source, options: &SummaryOptions) -> Result<Summary> {
     let mut window = Window::new(source)?;
     let groups = plane_groups(&mut window)?;
-    let chosen = groups.iter().filter(|group| super::planes::is_chosen(&options.planes, &group.name));
+    let chosen = groups.iter().filter(|group| matches_any(&options.planes, &group.name));
     let planes = chosen.map(|group| collect::plane(&mut window, group)).collect::<Result<_>>()?;
     Ok(Summary { planes })
 }
