@@ -154,9 +154,6 @@ impl Tasks {
                 Line::new(own_id(), format!("async{number}"), 0)
             })
             .collect();
-        let ids = ["unfinished", "started_before", "cancelled", "panicked", "polls", "_a", "flow"]
-            .map(|name| plane.names.id(name));
-        let [unfinished, started_before, cancelled, panicked, polls, asynchronous, flow_key] = ids;
         for ((number, task), lane) in tasks.iter().zip(lanes) {
             let Some(line) = lines.get_mut(lane) else { continue };
             let names = &mut plane.names;
@@ -165,17 +162,22 @@ impl Tasks {
                 event.stat(*key, kept.stat(), names);
             }
             let marks = [
-                (unfinished, task.outcome.is_none()),
-                (started_before, !task.is_whole),
-                (cancelled, task.outcome == Some(Outcome::Cancelled)),
-                (panicked, task.outcome == Some(Outcome::Panicked)),
+                ("unfinished", task.outcome.is_none()),
+                ("started_before", !task.is_whole),
+                ("cancelled", task.outcome == Some(Outcome::Cancelled)),
+                ("panicked", task.outcome == Some(Outcome::Panicked)),
             ];
             for (mark, _) in marks.into_iter().filter(|mark| mark.1) {
-                event.stat(mark, StatValue::Int(1), names);
+                let key = names.id(mark);
+                event.stat(key, StatValue::Int(1), names);
             }
-            event.stat(polls, StatValue::Int(task.polls), names);
-            event.stat(asynchronous, StatValue::Int(1), names);
-            event.stat(flow_key, flow(*number), names);
+            // The names of stats that nothing has stay out of the plane.
+            for (name, value) in
+                [("polls", StatValue::Int(task.polls)), ("_a", StatValue::Int(1)), ("flow", flow(*number))]
+            {
+                let key = names.id(name);
+                event.stat(key, value, names);
+            }
             event.end();
         }
         for line in lines {
