@@ -10,7 +10,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::{BACKENDS, Backend, Seen, wait_for_loader};
+use crate::os;
 use crate::warn::warn;
+
+/// Name of the thread that asks.
+const NAME: &str = "zprof-probe";
 
 /// How long scopes wait for the loader to be free. Where it is not in time, tools attach as soon as it is.
 const LOADER_LIMIT: Duration = Duration::from_millis(200);
@@ -65,7 +69,8 @@ pub(crate) struct Asker {
 /// Asks each backend that is not known to have a tool whether there is one now.
 #[cold]
 pub(crate) fn probe(asker: Asker) {
-    if BACKENDS.is_empty() || WITHIN.replace(true) {
+    // The start of the thread that asks allocates, and a scope of its allocator must not wait for it either.
+    if BACKENDS.is_empty() || os::is_named(NAME) || WITHIN.replace(true) {
         return;
     }
     let mut stage = lock();
@@ -104,7 +109,7 @@ fn begin(known: Seen, asker: Asker) {
     if loading.is_empty() {
         return;
     }
-    let spawned = thread::Builder::new().name("zprof-probe".to_owned()).spawn(move || {
+    let spawned = thread::Builder::new().name(NAME.to_owned()).spawn(move || {
         WITHIN.set(true);
         let probe = probe;
         wait_for_loader();
