@@ -3,6 +3,7 @@
 mod actor;
 mod annotation_tools;
 mod annotations;
+mod annotations_hard;
 mod budget;
 mod callgrind;
 mod check;

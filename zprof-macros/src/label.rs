@@ -60,6 +60,9 @@ impl Label {
 fn literal_text(value: &Expr) -> Option<String> {
     if let Expr::Unary(negative) = value {
         return match (negative.op, literal(&negative.expr)) {
+            (UnOp::Neg(_), Ok(Lit::Int(zero))) if zero.base10_digits() == "0" && !zero.suffix().starts_with('f') => {
+                Some("0".to_owned())
+            }
             (UnOp::Neg(_), Ok(number @ (Lit::Int(_) | Lit::Float(_)))) => Some(format!("-{}", number_text(&number)?)),
             _ => None,
         };
@@ -76,7 +79,9 @@ fn literal_text(value: &Expr) -> Option<String> {
 
 fn number_text(number: &Lit) -> Option<String> {
     match number {
-        Lit::Int(int) if matches!(int.suffix(), "f32" | "f64") => Some(int.base10_digits().to_owned()),
+        // As the program prints them: with no more digits than the type keeps.
+        Lit::Int(int) if int.suffix() == "f32" => int.base10_parse::<f32>().ok().map(|n| n.to_string()),
+        Lit::Int(int) if int.suffix() == "f64" => int.base10_parse::<f64>().ok().map(|n| n.to_string()),
         Lit::Int(int) => Some(int.base10_digits().to_owned()),
         Lit::Float(float) if float.suffix() == "f32" => float.base10_parse::<f32>().ok().map(|n| n.to_string()),
         Lit::Float(float) => float.base10_parse::<f64>().ok().map(|n| n.to_string()),
@@ -111,6 +116,12 @@ mod tests {
             (r#""a", b, c = 1"#, "a#b=", 0),
             (r#""a", b = 1, c, d = 2"#, "a#b=1,c=", 1),
             (r#""a", b = 1_000_u64, c = 0xff, d = -1, e = 1.50, f = 2f32"#, "a#b=1000,c=255,d=-1,e=1.5,f=2#", 5),
+            (
+                r#""a", b = 16777217f32, c = -16777217_f32, d = 12345678901234567890_f64, e = 1e23"#,
+                "a#b=16777216,c=-16777216,d=12345678901234567000,e=100000000000000000000000#",
+                4,
+            ),
+            (r#""a", b = -0, c = -0_i8, d = -0.0, e = -0_f32"#, "a#b=0,c=0,d=-0,e=-0#", 4),
             (r#""a", text = "x,y=z", letter = 'c', yes = true, no = false"#, "a#text=x,y=z,letter=c,yes=1,no=0#", 4),
             (r#""a", text = "two\nlines\0""#, "a#text=two lines #", 1),
             (r#""a", root = true"#, "a#_r=1#", 1),

@@ -30,28 +30,45 @@ pub(crate) fn thread_id() -> u64 {
 
 /// The name of the calling thread, or an empty one. The main thread is `main`.
 #[cfg(any(target_os = "linux", target_os = "macos"))]
-#[allow(unsafe_code)] // no safe binding
 pub(crate) fn thread_name() -> String {
     if is_main() {
         return "main".to_owned();
     }
-    let mut buffer = [0_u8; 64];
+    let mut buffer = [0; 64];
+    let Some(name) = system_name(&mut buffer) else { return String::new() };
+    // Linux keeps 15 bytes; Rust knows the rest. Only then is it asked, since late in a thread's life asking panics.
+    const CUT: usize = 15;
+    if cfg!(target_os = "linux") && name.len() == CUT {
+        if let Some(whole) = std::thread::current().name() {
+            return whole.to_owned();
+        }
+    }
+    String::from_utf8_lossy(name).into_owned()
+}
+
+/// Whether the system calls the calling thread so: 15 bytes at most. Neither allocates nor asks Rust, so that it may be
+/// called while a thread starts.
+#[cfg(any(target_os = "linux", target_os = "macos"))]
+pub(crate) fn is_named(name: &str) -> bool {
+    system_name(&mut [0; 64]) == Some(name.as_bytes())
+}
+
+/// The same where only Rust can be asked, which it cannot while a thread starts.
+#[cfg(not(any(target_os = "linux", target_os = "macos")))]
+pub(crate) fn is_named(_name: &str) -> bool {
+    false
+}
+
+/// What the system calls the calling thread.
+#[cfg(any(target_os = "linux", target_os = "macos"))]
+#[allow(unsafe_code)] // no safe binding
+fn system_name(buffer: &mut [u8; 64]) -> Option<&[u8]> {
     // SAFETY: pthread_self has no arguments and cannot fail.
     let this = unsafe { libc::pthread_self() };
     // SAFETY: the buffer is live and as long as said.
     let status = unsafe { libc::pthread_getname_np(this, buffer.as_mut_ptr().cast(), buffer.len()) };
-    if status != 0 {
-        return String::new();
-    }
     let len = buffer.iter().position(|&byte| byte == 0).unwrap_or(buffer.len());
-    // Linux keeps 15 bytes; Rust knows the rest. Only then is it asked, since late in a thread's life asking panics.
-    const CUT: usize = 15;
-    if cfg!(target_os = "linux") && len == CUT {
-        if let Some(name) = std::thread::current().name() {
-            return name.to_owned();
-        }
-    }
-    String::from_utf8_lossy(&buffer[..len]).into_owned()
+    (status == 0).then_some(&buffer[..len])
 }
 
 #[cfg(target_os = "linux")]

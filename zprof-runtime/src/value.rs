@@ -47,6 +47,8 @@ pub enum Kind {
     Unsigned,
     /// The bits of an `f64`.
     Float,
+    /// The same of what was an `f32`.
+    Single,
     /// A Unicode scalar value.
     Char,
     /// Length and bytes of UTF-8.
@@ -136,7 +138,7 @@ one_word! {
     UnsignedWord Kind::Unsigned, |line, word| line.push_uint(word);
     FloatWord Kind::Float, |line, word| line.push_display(f64::from_bits(word));
     // The number is one of 32 bits, so narrowing loses nothing.
-    SingleWord Kind::Float, |line, word| line.push_display(f64::from_bits(word) as f32);
+    SingleWord Kind::Single, |line, word| line.push_display(f64::from_bits(word) as f32);
     CharWord Kind::Char, |line, word| line.push_char(word);
     // No label shows it.
     NumberWord Kind::Number, |line, word| if word < u64::MAX { return false } else { line.push_uint(word) };

@@ -19,7 +19,9 @@ mod thread;
 use std::ffi::{CStr, c_char};
 
 pub(crate) use line::Line;
-pub(crate) use probe::probe;
+pub(crate) use probe::{Asker, probe};
+#[cfg(unix)]
+pub(crate) use probe::{Held, hold};
 pub(crate) use thread::{pop, push};
 
 use crate::site::Site;
@@ -70,6 +72,13 @@ fn each(seen: Seen, mut with: impl FnMut(&'static dyn Backend)) {
         }
         place += 1;
     }
+}
+
+/// In the child of a fork: what other threads of the parent were at is not.
+#[cfg(unix)]
+pub(crate) fn after_fork() {
+    probe::after_fork();
+    thread::after_fork();
 }
 
 /// Returns when nothing else is being loaded or unloaded.

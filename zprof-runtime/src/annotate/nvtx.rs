@@ -3,9 +3,9 @@
 //! They are push/pop ranges of the domain `TSL`, which XLA uses too. A range has the colour and category of its module; the
 //! category's name is the module's path. A label without values of its own is registered once per site.
 
-use std::collections::BTreeMap;
-use std::ffi::{CStr, CString};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::ffi::{CStr, CString, OsString};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use nvtx_sys::ffi;
 use nvtx_sys::{
@@ -38,26 +38,21 @@ unsafe impl Send for Domain {}
 unsafe impl Sync for Domain {}
 
 static DOMAIN: OnceLock<Domain> = OnceLock::new();
+/// It is settled that there is no tool: NVTX itself never looks again, and a mistake is told once.
+static ABSENT: AtomicBool = AtomicBool::new(false);
 
 impl Backend for Nvtx {
     fn may_load(&self) -> bool {
-        std::env::var_os(INJECTION).is_some()
+        injection().is_some() && !ABSENT.load(Ordering::Relaxed)
     }
 
     fn attach(&self) -> bool {
-        if let Some(path) = std::env::var_os(INJECTION) {
-            // NVTX would do without the tool and say nothing.
-            let found = Library::open(path.as_ref()).and_then(|library| library.address(ENTRY));
-            if let Err(error) = found {
-                let path = path.to_string_lossy();
-                warn(format_args!("no NVTX ranges: {INJECTION} names `{path}`, which is no tool: {error}"));
-                return false;
-            }
+        if ABSENT.load(Ordering::Relaxed) {
+            return false;
         }
-        // SAFETY: the name is a C string.
-        let domain = unsafe { ffi::nvtxDomainCreateA(DOMAIN_NAME.as_ptr()) };
-        // Without a tool there is no domain.
-        !domain.is_null() && DOMAIN.set(Domain(domain)).is_ok()
+        let domain = find().map(|domain| DOMAIN.set(domain));
+        ABSENT.store(domain.is_none(), Ordering::Relaxed);
+        domain.is_some_and(|set| set.is_ok())
     }
 
     #[inline]
@@ -85,6 +80,38 @@ impl Backend for Nvtx {
             unsafe { ffi::nvtxNameOsThreadA(tid, name.as_ptr()) };
         }
     }
+}
+
+/// What the variable names. It is often emptied to be unset.
+fn injection() -> Option<OsString> {
+    std::env::var_os(INJECTION).filter(|path| !path.is_empty())
+}
+
+/// Our domain of the tool, where there is one.
+fn find() -> Option<Domain> {
+    let injection = injection();
+    if let Some(path) = &injection {
+        // NVTX would do without the tool and say nothing.
+        let found = Library::open(path.as_ref()).and_then(|library| library.address(ENTRY));
+        if let Err(error) = found {
+            let path = path.to_string_lossy();
+            warn(format_args!("no NVTX ranges: {INJECTION} names `{path}`, which is no tool: {error}"));
+            return None;
+        }
+    }
+    // SAFETY: the name is a C string.
+    let domain = unsafe { ffi::nvtxDomainCreateA(DOMAIN_NAME.as_ptr()) };
+    if !domain.is_null() {
+        return Some(Domain(domain));
+    }
+    // Without a tool there is no domain.
+    if let Some(path) = injection {
+        let path = path.to_string_lossy();
+        warn(format_args!(
+            "no NVTX ranges: the tool `{path}` that {INJECTION} names failed to start or takes no domain"
+        ));
+    }
+    None
 }
 
 #[inline]
@@ -117,7 +144,12 @@ impl Prepared {
             let label = Label { site, written: None };
             // SAFETY: the handle is the one that NVTX gave, and the label is a C string.
             let registered = unsafe { ffi::nvtxDomainRegisterStringA(domain, label.as_ptr()) };
-            (MessageType::NVTX_MESSAGE_TYPE_REGISTERED, MessageValue { registered })
+            if registered.is_null() {
+                // The tool keeps no strings.
+                (MessageType::NVTX_MESSAGE_TYPE_ASCII, MessageValue { ascii: label.as_ptr() })
+            } else {
+                (MessageType::NVTX_MESSAGE_TYPE_REGISTERED, MessageValue { registered })
+            }
         } else {
             // Each range brings its own.
             (MessageType::NVTX_MESSAGE_TYPE_ASCII, MessageValue { ascii: c"".as_ptr() })
@@ -145,17 +177,32 @@ impl Prepared {
     }
 }
 
+/// A module that has ranges, and the next one.
+struct Module {
+    path: &'static str,
+    category: u32,
+    next: OnceLock<Box<Module>>,
+}
+
 /// The category of a module: numbers from 1 in the order in which the modules come, and the module's path as name.
-fn category(module: &'static str, domain: ffi::nvtxDomainHandle_t) -> u32 {
-    static CATEGORIES: Mutex<BTreeMap<&str, u32>> = Mutex::new(BTreeMap::new());
-    let mut categories = CATEGORIES.lock().unwrap_or_else(PoisonError::into_inner);
-    let next = u32::try_from(categories.len()).map_or(u32::MAX, |count| count + 1);
-    *categories.entry(module).or_insert_with(|| {
-        let name = CString::new(module).unwrap_or_default();
-        // SAFETY: the handle is the one that NVTX gave, and the name is a C string.
-        unsafe { ffi::nvtxDomainNameCategoryA(domain, next, name.as_ptr()) };
-        next
-    })
+///
+/// No lock is held while this allocates or calls the tool: scopes of the allocator come here under locks of the
+/// recorder's, and the other way round.
+fn category(path: &'static str, domain: ffi::nvtxDomainHandle_t) -> u32 {
+    static FIRST: OnceLock<Box<Module>> = OnceLock::new();
+    let (mut place, mut category) = (&FIRST, 1);
+    loop {
+        if let Some(module) = place.get() {
+            if module.path == path {
+                return module.category;
+            }
+            (place, category) = (&module.next, module.category.saturating_add(1));
+        } else if place.set(Box::new(Module { path, category, next: OnceLock::new() })).is_ok() {
+            let name = CString::new(path).unwrap_or_default();
+            // SAFETY: the handle is the one that NVTX gave, and the name is a C string.
+            unsafe { ffi::nvtxDomainNameCategoryA(domain, category, name.as_ptr()) };
+        }
+    }
 }
 
 /// Colours that are told apart on light and on dark ground, as red, green and blue; modules take them in turn.

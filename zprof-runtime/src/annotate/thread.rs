@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 use std::ffi::CString;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 use super::{Label, Line, Seen, each};
 use crate::os;
@@ -71,6 +71,16 @@ pub(crate) fn pop(id: u64) {
     });
 }
 
+/// In the child of a fork: the calling thread has another id, so that tools must be told its name again.
+#[allow(dead_code)] // not everywhere is there a fork
+pub(super) fn after_fork() {
+    let _ = THREAD.try_with(|thread| {
+        if let Ok(mut thread) = thread.try_borrow_mut() {
+            thread.named = 0;
+        }
+    });
+}
+
 impl Thread {
     #[inline]
     fn push(&mut self, seen: Seen, site: &'static Site, whole: bool) -> u64 {
@@ -89,6 +99,9 @@ impl Thread {
     #[cold]
     fn introduce(&mut self, seen: Seen) {
         static THREADS: AtomicU64 = AtomicU64::new(0);
+        // The state word was read without an ordering. Acquire pairs with the Release of the change that brought these
+        // backends, so that what they attached is seen: they would leave the push out, but not its pop.
+        fence(Ordering::Acquire);
         if self.next_id == 0 {
             // Never 0, which is no id.
             self.next_id = THREADS.fetch_add(1, Ordering::Relaxed).wrapping_mul(IDS_PER_THREAD) + 1;

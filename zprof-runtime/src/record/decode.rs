@@ -59,6 +59,7 @@ pub(crate) enum Decoded<'a> {
     Signed(i64),
     Unsigned(u64),
     Float(f64),
+    Single(f32),
     Char(char),
     Text(&'a str),
 }
@@ -199,6 +200,8 @@ pub(crate) fn value<'a>(kind: &Kind, words: &'a [u64]) -> Option<(Option<Decoded
         Kind::Signed => Decoded::Signed(i64::from_ne_bytes(word.to_ne_bytes())),
         Kind::Unsigned => Decoded::Unsigned(word),
         Kind::Float => Decoded::Float(f64::from_bits(word)),
+        #[allow(clippy::cast_possible_truncation)] // the number is one of 32 bits
+        Kind::Single => Decoded::Single(f64::from_bits(word) as f32),
         Kind::Char => Decoded::Char(u32::try_from(word).ok().and_then(char::from_u32)?),
         Kind::Variant(names) => Decoded::Text(names.get(address(word)).copied().unwrap_or_default()),
         Kind::Text => {

@@ -26,10 +26,11 @@ mod hooks {
     use std::cell::Cell;
     use std::mem::ManuallyDrop;
 
+    use crate::annotate;
     use crate::record::{helper, registry, thread};
 
-    /// What the forking thread holds over the fork: all locks of the recorder.
-    type Held = (registry::Held, helper::Held);
+    /// What the forking thread holds over the fork: all locks of the recorder, and that of the look for tools.
+    type Held = (registry::Held, helper::Held, annotate::Held);
 
     std::thread_local! {
         /// Without a destructor, so that a fork may come from a thread's last breath.
@@ -37,7 +38,7 @@ mod hooks {
     }
 
     pub(super) extern "C" fn before() {
-        let held = (thread::SHARED.hold(), helper::hold());
+        let held = (thread::SHARED.hold(), helper::hold(), annotate::hold());
         HELD.set(Some(ManuallyDrop::new(held)));
     }
 
@@ -48,5 +49,6 @@ mod hooks {
     pub(super) extern "C" fn in_child() {
         in_parent();
         thread::keep_only_this_thread();
+        annotate::after_fork();
     }
 }

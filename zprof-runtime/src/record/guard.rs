@@ -47,7 +47,7 @@ pub fn hears<S: Callsite>(word: Word) -> bool {
 /// The same where it is not a usual session without tools that listens.
 #[cold]
 pub(super) fn is_heard(word: Word, level: Level, filter: u64) -> bool {
-    let word = if word.is_unprobed() { probe() } else { word };
+    let word = if word.is_unprobed() { first_probe() } else { word };
     word.seen() != 0 || is_recorded(word, level, filter)
 }
 
@@ -57,12 +57,27 @@ pub(crate) fn is_recorded(word: Word, level: Level, filter: u64) -> bool {
     word.level() >= level as u64 && (word.0 & Word::FILTERED == 0 || SHARED.passes(filter & NO_FILTER))
 }
 
-/// Looks for tools that nobody has found yet. Gives the state word as it is then.
+/// Looks for tools that nobody has found yet.
 #[cold]
-pub(crate) fn probe() -> Word {
-    annotate::probe(SHARED.word().seen(), |seen| SHARED.add_seen(seen));
-    SHARED.set_probed();
+pub(crate) fn probe() {
+    ask(|| Some(SHARED.word().seen()));
+}
+
+/// Looks for tools if nobody has yet. Gives the state word as it is then.
+#[cold]
+fn first_probe() -> Word {
+    ask(|| {
+        let word = SHARED.word();
+        word.is_unprobed().then(|| word.seen())
+    });
     SHARED.word()
+}
+
+fn ask(known: fn() -> Option<annotate::Seen>) {
+    // Where a fork cannot be watched, a child may wait for a probe that does not end, as long as a scope ever does.
+    let _ = super::fork::watch();
+    let (found, asked): (fn(annotate::Seen), fn()) = (|seen| SHARED.add_seen(seen), || SHARED.set_probed());
+    annotate::probe(annotate::Asker { known, found, asked });
 }
 
 /// Opens a scope that [`hears`] has said yes to: with the site as a value and each metadata value read already. So the

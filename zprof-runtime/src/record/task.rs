@@ -187,6 +187,7 @@ fn show(value: Decoded<'_>, line: &mut Line) {
         Decoded::Signed(value) => line.push_int(value),
         Decoded::Unsigned(value) => line.push_uint(value),
         Decoded::Float(value) => line.push_display(value),
+        Decoded::Single(value) => line.push_display(value),
         Decoded::Char(value) => line.push_char(u64::from(u32::from(value))),
         Decoded::Text(text) => line.push_text(text),
     }

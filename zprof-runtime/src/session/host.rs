@@ -240,6 +240,7 @@ fn put(event: &mut Event<'_>, key: u64, value: Decoded<'_>, names: &mut StatName
         Decoded::Signed(value) => StatValue::Int(value),
         Decoded::Unsigned(value) => unsigned(value),
         Decoded::Float(value) => StatValue::Double(value),
+        Decoded::Single(value) => StatValue::Double(value.into()),
         Decoded::Char(value) => StatValue::Text(value.encode_utf8(&mut utf8)),
         Decoded::Text(value) => StatValue::Text(value),
     };

@@ -59,6 +59,7 @@ impl Kept {
             Decoded::Signed(value) => Self::Int(value),
             Decoded::Unsigned(value) => i64::try_from(value).map_or(Self::Uint(value), Self::Int),
             Decoded::Float(value) => Self::Double(value),
+            Decoded::Single(value) => Self::Double(value.into()),
             Decoded::Char(value) => Self::Text(value.to_string().into()),
             Decoded::Text(value) => Self::Text(value.into()),
         }
