@@ -33,9 +33,6 @@ fn an_allocator_may_open_the_first_scope_and_all_others() {
     assert_eq!(counts.iter().sum::<usize>(), 1200);
     let main = thread(&threads, "main");
     assert_eq!(main.labels()[..2], ["allocates#bytes=1#", "next"]);
-    // The probe has not waited for itself: that takes 200 ms.
-    let (_, waited) = seen.stdout.trim_end().split_once(' ').expect("two numbers");
-    assert!(waited.parse::<u32>().expect("a number") < 150, "{waited} ms");
 }
 
 #[test]
