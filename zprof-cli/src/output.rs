@@ -119,6 +119,9 @@ impl Draft {
     fn create(target: &Path) -> Result<Self> {
         signals::watch().context("failed to watch for signals")?;
         let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        if !folder.exists() {
+            bail!("failed to create `{}`: the folder `{}` does not exist", target.display(), folder.display());
+        }
         let mut builder = tempfile::Builder::new();
         builder.prefix(".zprof-").suffix(".tmp");
         #[cfg(unix)]
@@ -230,6 +233,13 @@ mod tests {
         assert_eq!(Target::of(Path::new("-")).expect("is a stream"), Target::Stdout);
         assert_eq!(Target::of(Path::new("/dev/null")).expect("is a stream"), Target::Stream("/dev/null".into()));
         assert!(Target::of(&folder).expect_err("is no file").to_string().ends_with("is a folder; name a file in it"));
+    }
+
+    #[test]
+    fn a_folder_that_is_missing_is_named() {
+        let target = Target::of(Path::new("/nodir/x.json")).expect("is a file");
+        let error = target.write(|_| Ok(())).expect_err("fails");
+        assert_eq!(error.to_string(), "failed to create `/nodir/x.json`: the folder `/nodir` does not exist");
     }
 
     #[test]

@@ -23,12 +23,13 @@ pub(crate) fn parse_time(text: &str) -> Result<u64, String> {
     let digits = text.trim_end_matches(|c: char| !c.is_ascii_digit() && c != '.');
     let unit = text[digits.len()..].trim_start();
     let Some((_, scale)) = UNITS.iter().find(|(name, _)| *name == unit) else {
-        return Err(format!("a time needs a unit, one of ps, ns, us, ms, s and min, as in `1.5ms`; `{unit}` is none"));
+        let what = if unit.is_empty() { format!("`{text}` has none") } else { format!("`{unit}` is none") };
+        return Err(format!("a time needs a unit, one of ps, ns, us, ms, s and min, as in `1.5ms`; {what}"));
     };
     let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
     let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
     if whole.len() + fraction.len() == 0 || !is_number(whole) || !is_number(fraction) {
-        return Err("a time is a decimal number and a unit, as in `1.5ms`".to_owned());
+        return Err(format!("a time is a decimal number and a unit, as in `1.5ms`; `{text}` is not"));
     }
     let too_long = || "longer than any profile".to_owned();
     let mut ps = if whole.is_empty() { 0 } else { whole.parse::<u64>().map_err(|_| too_long())? };
@@ -52,7 +53,7 @@ pub(crate) fn parse_range(text: &str) -> Result<Range, String> {
     match range {
         Range { from_ps: None, until_ps: None } => Err("a range needs at least one end".to_owned()),
         Range { from_ps: Some(from), until_ps: Some(until) } if from >= until => {
-            Err("the range ends before it begins".to_owned())
+            Err(format!("the range ends before it begins: `{text}`"))
         }
         range => Ok(range),
     }

@@ -75,9 +75,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let url = page(server.port(), &server.url());
     announce(&url)?;
     tell(format_args!(
-        "serving {} bytes of `{}` to {PERFETTO} from 127.0.0.1:{}; Ctrl-C ends it",
+        "serving {} bytes of {} to {PERFETTO} from 127.0.0.1:{}; Ctrl-C ends it",
         count(server.size()),
-        args.input.display(),
+        called(&args.input),
         server.port()
     ));
     if server.port() != PERFETTO_PORT {
@@ -103,6 +103,11 @@ fn xprof(_: &Args) -> Result<ExitCode> {
     bail!(
         "XProf is started on Unix only; elsewhere run `xprof --logdir DIR`, where DIR is the folder that holds `plugins`"
     )
+}
+
+/// What the input is called in messages.
+fn called(input: &Path) -> String {
+    if input == Path::new("-") { "standard input".to_owned() } else { format!("`{}`", input.display()) }
 }
 
 fn is_trace(input: &Path) -> bool {
@@ -148,7 +153,10 @@ pub(crate) fn announce(url: &str) -> Result<()> {
 pub(crate) fn open_browser(url: String) -> Result<()> {
     let ask = move || {
         if let Err(error) = open::that_detached_with_timeout(&url, LAUNCH_TIME) {
-            tell(format_args!("no browser could be opened ({error}); open the address above in one"));
+            tell(format_args!(
+                "no browser could be opened ({}); open the address above in one",
+                cause(&error.to_string())
+            ));
         }
     };
     thread::Builder::new()
@@ -156,4 +164,40 @@ pub(crate) fn open_browser(url: String) -> Result<()> {
         .spawn(ask)
         .context("failed to start the thread that opens the browser")?;
     Ok(())
+}
+
+/// Why no browser could be opened: of a launcher that failed, its name and exit code, which its error has as
+/// `Launcher "xdg-open" "https://…" failed with ExitStatus(unix_wait_status(768))`.
+fn cause(error: &str) -> String {
+    let launcher = || {
+        let name = error.strip_prefix("Launcher \"")?.split('"').next()?;
+        let status = error.rsplit_once("unix_wait_status(")?.1.trim_end_matches(')').parse::<u32>().ok()?;
+        Some(match (status >> 8, status & 0x7f) {
+            (code, 0) => format!("{name} ended with {code}"),
+            (_, signal) => format!("{name} was ended by signal {signal}"),
+        })
+    };
+    launcher().unwrap_or_else(|| error.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_launcher_that_failed_is_named_with_its_code() {
+        let error = |status| {
+            cause(&format!(
+                "Launcher \"xdg-open\" \"https://x/#!/?(y)\" failed with ExitStatus(unix_wait_status({status}))"
+            ))
+        };
+        assert_eq!(error(768), "xdg-open ended with 3");
+        assert_eq!(error(9), "xdg-open was ended by signal 9");
+        assert_eq!(cause("No such file"), "No such file");
+    }
+
+    #[test]
+    fn standard_input_is_called_so() {
+        assert_eq!([called(Path::new("-")), called(Path::new("a/-"))], ["standard input", "`a/-`"]);
+    }
 }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use jiff::Timestamp;
 
 use crate::output::tell;
@@ -32,6 +32,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         return print_commands(&[command]);
     }
     find("xctrace", &[]).ok_or_else(missing)?;
+    if output.exists() {
+        bail!("`{}` exists; give another -o", output.display());
+    }
     let ended = execute(&Launch { tool: "xctrace", command: &command, program: &args.program.program })?;
     if ended.aborted {
         tell("aborted; there is no report");

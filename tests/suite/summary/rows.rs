@@ -82,6 +82,26 @@ fn asynchronous_events_nest_in_nothing() {
 }
 
 #[test]
+fn wholes_of_futures_are_not_their_polls() {
+    let whole = Value::Int64Value(1);
+    let plane = Plane::new("/host:CPU")
+        .line(1, "main", 0)
+        .event("fetch", 0, 10)
+        .event("fetch", 80, 20)
+        .line(2, "async", 0)
+        .event("fetch", 0, 100)
+        .stat("_a", whole.clone())
+        .line(3, "async 2", 0)
+        .event("fetch", 50, 60)
+        .stat("_a", whole.clone())
+        .line(4, "asynchronous", 0)
+        .event("send", 0, 5)
+        .stat("_a", whole);
+    let expected = [row("fetch (async)", 2, 160, 160, 80.0), row("fetch", 2, 30, 30, 15.0), row("send", 1, 5, 5, 5.0)];
+    assert_eq!(scopes(plane), expected);
+}
+
+#[test]
 fn bookkeeping_and_counters_are_no_scopes() {
     let plane = Plane::new("/host:CPU")
         .line(1, "main", 0)

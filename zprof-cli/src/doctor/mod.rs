@@ -23,7 +23,7 @@ pub(crate) struct Args {
     /// Print JSON.
     #[arg(long)]
     json: bool,
-    /// Exit with 1 if anything is missing.
+    /// Exit with 1 if anything is missing that this machine has use for.
     #[arg(long)]
     strict: bool,
 }
@@ -38,15 +38,27 @@ struct Check {
     detail: String,
     /// What makes it work, where it does not.
     cure: Option<String>,
+    /// Why it need not work here; `--strict` does not count it then.
+    note: Option<String>,
 }
 
 impl Check {
     fn yes(group: &'static str, name: impl Into<String>, detail: impl Into<String>) -> Self {
-        Self { group, name: name.into(), works: true, detail: detail.into(), cure: None }
+        Self { group, name: name.into(), works: true, detail: detail.into(), cure: None, note: None }
     }
 
     fn no(group: &'static str, name: impl Into<String>, detail: impl Into<String>, cure: impl Into<String>) -> Self {
-        Self { group, name: name.into(), works: false, detail: detail.into(), cure: Some(cure.into()) }
+        Self { group, name: name.into(), works: false, detail: detail.into(), cure: Some(cure.into()), note: None }
+    }
+
+    /// It does not work, and need not.
+    fn unneeded(
+        group: &'static str,
+        name: impl Into<String>,
+        detail: impl Into<String>,
+        note: impl Into<String>,
+    ) -> Self {
+        Self { group, name: name.into(), works: false, detail: detail.into(), cure: None, note: Some(note.into()) }
     }
 }
 
@@ -58,7 +70,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     checks.extend(permissions::all());
     let text = if args.json { json_text(&checks) } else { plain_text(&checks) };
     io::stdout().lock().write_all(text.as_bytes()).context("failed to print")?;
-    let fails = args.strict && checks.iter().any(|check| !check.works);
+    let fails = args.strict && checks.iter().any(|check| !check.works && check.note.is_none());
     Ok(if fails { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
@@ -68,8 +80,8 @@ fn features() -> Vec<Check> {
         if *built {
             Check::yes("features of this command", *name, "built in")
         } else {
-            let cure = "nothing here needs it; for a program, `cargo tree -e features -i zprof` tells what it has";
-            Check::no("features of this command", *name, "not built in", cure)
+            let note = "nothing here needs it; for a program, `cargo tree -e features -i zprof` tells what it has";
+            Check::unneeded("features of this command", *name, "not built in", note)
         }
     };
     FEATURES.iter().map(check).collect()
@@ -112,11 +124,15 @@ fn plain_text(checks: &[Check]) -> String {
         if let Some(cure) = &check.cure {
             text.push_str(&format!("       cure: {cure}\n"));
         }
+        if let Some(note) = &check.note {
+            text.push_str(&format!("       note: {note}\n"));
+        }
     }
     text
 }
 
-/// `{"checks": [{"group", "name", "works", "detail", "cure"}, …]}`; `cure` is null where nothing is to be done.
+/// `{"checks": [{"group", "name", "works", "detail", "cure", "note"}, …]}`; `cure` is null where nothing is to be done,
+/// and `note` tells why, of what does not work.
 fn json_text(checks: &[Check]) -> String {
     let check = |check: &Check| {
         json!({
@@ -125,6 +141,7 @@ fn json_text(checks: &[Check]) -> String {
             "works": check.works,
             "detail": check.detail,
             "cure": check.cure,
+            "note": check.note,
         })
     };
     let checks: Vec<Value> = checks.iter().map(check).collect();
@@ -141,15 +158,18 @@ mod tests {
             Check::yes("tools", "nsys", "2022.4"),
             Check::no("tools", "xprof", "not found", "pip install xprof"),
             Check::yes("clock", "tsc", "good"),
+            Check::unneeded("clock", "x", "none", "needs it not"),
         ];
         let text = "tools\n  yes  nsys: 2022.4\n  no   xprof: not found\n       cure: pip install xprof\n\nclock\n  yes  \
-                    tsc: good\n";
+                    tsc: good\n  no   x: none\n       note: needs it not\n";
         assert_eq!(plain_text(&checks), text);
         let value: Value = serde_json::from_str(&json_text(&checks)).expect("it is JSON");
         assert_eq!(
             value["checks"][1],
-            json!({"group": "tools", "name": "xprof", "works": false, "detail": "not found", "cure": "pip install xprof"})
+            json!({"group": "tools", "name": "xprof", "works": false, "detail": "not found", "cure": "pip install xprof",
+                   "note": null})
         );
         assert_eq!(value["checks"][2]["cure"], Value::Null);
+        assert_eq!((&value["checks"][3]["cure"], &value["checks"][3]["note"]), (&Value::Null, &json!("needs it not")));
     }
 }

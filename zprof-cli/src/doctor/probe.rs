@@ -47,9 +47,9 @@ pub(crate) fn run(path: &Path) -> Result<ExitCode> {
 pub(super) fn plugins() -> Vec<Check> {
     let candidates = runtime::plugin_candidates();
     if candidates.is_empty() {
-        let cure = "for an accelerator, install its plugin (a `jax_plugins` or `libtpu` wheel, for example) or name it by \
+        let note = "for an accelerator, install its plugin (a `jax_plugins` or `libtpu` wheel, for example) or name it by \
                     PJRT_PLUGIN_LIBRARY_PATH; the host is profiled without";
-        return vec![Check::no(GROUP, "PJRT", "no plugin found", cure)];
+        return vec![Check::unneeded(GROUP, "PJRT", "no plugin found", note)];
     }
     candidates.iter().map(|candidate| check(&candidate.path, &candidate.place)).collect()
 }

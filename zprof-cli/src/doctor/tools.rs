@@ -5,18 +5,23 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::Check;
-use crate::run::{Missing, find, output_of};
+use crate::run::{Missing, find, on_path, output_of};
 use crate::{neuron, nsys, rocprofv3, xctrace};
 
 const GROUP: &str = "tools";
 
+/// Whether the driver of a tool's accelerator is here.
+fn has(driver: &str) -> bool {
+    Path::new(driver).exists()
+}
+
 pub(super) fn all() -> Vec<Check> {
     vec![
-        check(nsys::tool(), "--version", nsys::missing()),
-        check(rocprofv3::tool().map(|tool| tool.path), "--version", rocprofv3::missing()),
-        check(neuron::tool(), "--version", neuron::missing()),
-        check(find("xctrace", &[]), "version", xctrace::missing()),
-        check(find("xprof", &[]), "--version", xprof_missing()),
+        check(nsys::tool(), "--version", nsys::missing(), has("/proc/driver/nvidia")),
+        check(rocprofv3::tool().map(|tool| tool.path), "--version", rocprofv3::missing(), has("/dev/kfd")),
+        check(neuron::tool(), "--version", neuron::missing(), has("/dev/neuron0")),
+        check(find("xctrace", &[]), "version", xctrace::missing(), cfg!(target_os = "macos")),
+        check(find("xprof", &[]), "--version", xprof_missing(), true),
     ]
 }
 
@@ -24,16 +29,19 @@ fn xprof_missing() -> Missing {
     Missing { tool: "xprof", places: "PATH".to_owned(), cure: "`pip install xprof`, in a virtual environment" }
 }
 
-/// The tool and what it says of its version.
-fn check(found: Option<impl AsRef<OsStr>>, argument: &str, missing: Missing) -> Check {
+/// The tool and what it says of its version. What it is for may not be here, and then it is not missed.
+fn check(found: Option<impl AsRef<OsStr>>, argument: &str, missing: Missing, is_for_here: bool) -> Check {
     let Some(tool) = found else {
-        return Check::no(GROUP, missing.tool, format!("not found in {}", missing.places), missing.cure);
+        let make = if is_for_here { Check::no } else { Check::unneeded };
+        return make(GROUP, missing.tool, format!("not found in {}", missing.places), missing.cure.to_owned());
     };
     let printed = output_of(tool.as_ref(), &[argument], Duration::from_secs(30));
     let version = printed.ok().filter(|printed| printed.status.success());
     let version = version.and_then(|printed| version_in(&format!("{}\n{}", printed.out, printed.err)));
     let version = version.unwrap_or_else(|| "version unknown".to_owned());
-    Check::yes(GROUP, missing.tool, format!("{version}, at {}", Path::new(tool.as_ref()).display()))
+    let word = Path::new(tool.as_ref());
+    let path = word.to_str().and_then(on_path).unwrap_or_else(|| word.to_owned());
+    Check::yes(GROUP, missing.tool, format!("{version}, at {}", path.display()))
 }
 
 /// The first line that holds a number.

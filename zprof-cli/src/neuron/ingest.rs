@@ -57,8 +57,16 @@ fn runs(folder: &Path) -> Result<Vec<PathBuf>> {
     if folder.join("execution").is_dir() {
         return Ok(vec![folder.to_owned()]);
     }
+    let none = || format!("no runs in `{ROOT}` yet; `zprof neuron profile` makes one");
+    let is_usual = folder == Path::new(ROOT);
+    if is_usual && !folder.exists() {
+        bail!(none());
+    }
     let entries = sorted(folder)?;
     let runs: Vec<PathBuf> = entries.into_iter().filter(|path| path.join("execution").is_dir()).collect();
+    if runs.is_empty() && is_usual {
+        bail!(none());
+    }
     if runs.is_empty() {
         bail!("`{}` holds no run: no folder `execution` is in it or in its folders", folder.display());
     }

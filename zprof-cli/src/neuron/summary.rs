@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail};
 
 use super::{NAME, code_of, explorer, finish, require};
 use crate::output::tell;
-use crate::run::print_commands;
+use crate::run::{print_command_into, print_commands};
 
 /// Which run.
 #[derive(Debug, clap::Args)]
@@ -43,7 +43,7 @@ pub(super) fn run(args: &Args, form: &Form) -> Result<ExitCode> {
         command = command.arg("--output-file").arg(&file);
     }
     if args.dry_run {
-        return print_commands(&[command]);
+        return if form.is_written { print_commands(&[command]) } else { print_command_into(&command, &file) };
     }
     require()?;
     if !execution.is_dir() {

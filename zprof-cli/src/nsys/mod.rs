@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 
 use crate::output::tell;
 use crate::run::{
@@ -52,6 +52,9 @@ pub(crate) struct Args {
     /// Where the report goes; nsys adds the ending. Without it: report1, report2, … here.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// Write over a report of that name.
+    #[arg(long)]
+    force: bool,
     /// Do not look into the report for zprof's ranges; with large reports that takes a while.
     #[arg(long)]
     no_check: bool,
@@ -62,7 +65,10 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let tool = tool();
     let known = tool.as_ref().and_then(|tool| Known::ask(tool.as_os_str()));
-    let arguments = arguments(args.output.as_deref(), replaced("NSYS"), known.as_ref());
+    let mut arguments = arguments(args.output.as_deref(), replaced("NSYS"), known.as_ref());
+    if args.force {
+        arguments.words.extend(["--force-overwrite", "true"].map(OsString::from));
+    }
     let root =
         rootly(args.no_sudo || is_set(&["ZPROF_NO_SUDO", "ZML_PROFILE_NO_SUDO"]), is_root(), on_path("sudo").is_some());
     for word in &arguments.left_out {
@@ -79,6 +85,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         return print_commands(&[command]);
     }
     let tool = tool.ok_or_else(missing)?;
+    if let Some(report) = in_the_way(&arguments.words) {
+        bail!("`{}` exists; give another -o, or --force", report.display());
+    }
     if root == Root::NoSudo {
         tell("sudo is not found, so nsys runs without it; it may see less (`--no-sudo` says that this is meant)");
     }
@@ -208,6 +217,20 @@ fn output_argument(arguments: &[OsString]) -> Option<PathBuf> {
         }
     }
     output
+}
+
+/// The report that nsys would leave as it is: it puts the new one elsewhere, and does not fail.
+fn in_the_way(arguments: &[OsString]) -> Option<PathBuf> {
+    let forced = arguments.iter().any(|word| {
+        let word = word.to_string_lossy();
+        word.starts_with("--force-overwrite") || word.starts_with("-f")
+    });
+    let output = output_argument(arguments).filter(|output| !forced && !output.is_dir())?;
+    let mut report = output.into_os_string();
+    if !report.to_string_lossy().ends_with(".nsys-rep") {
+        report.push(".nsys-rep");
+    }
+    Some(PathBuf::from(report)).filter(|report| report.exists())
 }
 
 /// Says where the report is and whether zprof's ranges are in it.

@@ -75,7 +75,7 @@ impl CommandLine {
 }
 
 /// A word as a shell takes it.
-fn quoted(word: &OsStr) -> Result<Vec<u8>> {
+pub(super) fn quoted(word: &OsStr) -> Result<Vec<u8>> {
     let bytes = word.as_encoded_bytes();
     let quoted = shlex::bytes::try_quote(bytes).with_context(|| format!("{word:?} cannot be written for a shell"))?;
     Ok(quoted.into_owned())

@@ -16,6 +16,7 @@ mod variables;
 
 use std::ffi::OsString;
 use std::io::{self, Write};
+use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
@@ -39,6 +40,13 @@ pub(crate) struct Program {
     /// The program and its arguments, passed on as they are.
     #[arg(trailing_var_arg = true, required = true, value_name = "PROGRAM")]
     pub(crate) program: Vec<OsString>,
+}
+
+/// Prints a command whose standard output goes to a file.
+pub(crate) fn print_command_into(command: &CommandLine, file: &Path) -> Result<ExitCode> {
+    let line = [command.shell()?, b" > ".to_vec(), command::quoted(file.as_os_str())?, b"\n".to_vec()].concat();
+    io::stdout().lock().write_all(&line).context("failed to print the command")?;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Prints commands on standard output, one after another.

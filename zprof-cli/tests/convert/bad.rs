@@ -97,7 +97,7 @@ fn places_that_cannot_be_written_are_named() {
     let nowhere = there("no/out.json");
     let message = refused(&nowhere);
     assert!(
-        message.contains(&format!("failed to create `{nowhere}`: ")) && message.contains("No such file"),
+        message.contains(&format!("failed to create `{nowhere}`: ")) && message.contains("/no` does not exist"),
         "{message}"
     );
     // A folder where nobody may make a file, whoever runs this.
@@ -114,15 +114,16 @@ fn places_that_cannot_be_written_are_named() {
 #[test]
 fn what_cannot_be_asked_is_usage() {
     let (folder, profile) = run();
-    let rows: [(&[&str], &str); 11] = [
+    let rows: [(&[&str], &str); 12] = [
         (&[], "<IN>"),
         (
             &["-o", "out.txt"],
             "`out.txt` does not tell the format; end it in .json, .json.gz or .pftrace, or add --format",
         ),
         (&["--format", "xml"], "invalid value 'xml'"),
-        (&["--min-duration", "10"], "a time needs a unit"),
-        (&["--time-range", "2s..1s"], "the range ends before it begins"),
+        (&["--min-duration", "10"], "as in `1.5ms`; `10` has none"),
+        (&["--time-range", "2s..1s"], "the range ends before it begins: `2s..1s`"),
+        (&["--time-range", "5..1"], "`5` has none"),
         (&["--max-events", "-1"], "unexpected argument '-1'"),
         (&["--tsl", "--planes", "x"], "cannot be used with"),
         (&["--tsl", "--min-duration", "1s"], "cannot be used with"),

@@ -244,6 +244,31 @@ fn tools_that_are_missing_are_named_with_their_source() {
 }
 
 #[test]
+fn a_report_that_is_there_is_kept_unless_forced() {
+    let bench = Bench::new();
+    let program = bench.program();
+    bench.runner("bin/nsys", "echo new >run.nsys-rep");
+    bench.runner("bin/xctrace", "");
+    let report = bench.work().join("run.nsys-rep");
+    fs::write(&report, "old").expect("the folder is ours");
+    for output in ["run", "run.nsys-rep"] {
+        let output = bench.run(&["nsys", "--no-sudo", "--no-check", "-o", output, &program]);
+        let expected = "zprof: `run.nsys-rep` exists; give another -o, or --force\n";
+        assert_eq!((output.status.code(), err(&output).as_str()), (Some(1), expected));
+    }
+    fs::create_dir(bench.work().join("my.trace")).expect("the folder is ours");
+    let output = bench.run(&["xctrace", "-o", "my.trace", &program]);
+    assert_eq!((output.status.code(), err(&output).as_str()), (Some(1), "zprof: `my.trace` exists; give another -o\n"));
+    assert_eq!(bench.calls("prog"), Vec::<Vec<String>>::new(), "nothing ran");
+    assert_eq!(fs::read_to_string(&report).expect("is there"), "old");
+    let output = bench.run(&["nsys", "--no-sudo", "--no-check", "-o", "run", "--force", &program]);
+    assert_eq!(output.status.code(), Some(5), "{}", err(&output));
+    let words = words(&format!("{NSYS} -o run --force-overwrite true {program}"));
+    assert_eq!(bench.calls("nsys").last(), Some(&words));
+    assert_eq!(fs::read_to_string(&report).expect("is there"), "new\n");
+}
+
+#[test]
 fn a_tool_that_leaves_no_report_is_told_of() {
     let bench = Bench::new();
     let program = bench.program();

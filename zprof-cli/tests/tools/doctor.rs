@@ -22,10 +22,14 @@ fn stand_ins_are_found_with_their_versions_and_the_rest_has_cures() {
     let checks = checks(&out(&output));
     let nsys = named(&checks, "nsys");
     assert_eq!(nsys["works"], true);
-    assert_eq!(nsys["detail"], "NVIDIA Nsight Systems version 2099.1, at nsys");
+    let detail = format!("NVIDIA Nsight Systems version 2099.1, at {}", bench.path("bin/nsys"));
+    assert_eq!(nsys["detail"], detail);
     for check in &checks {
-        assert_eq!(check["works"] == false, check["cure"].is_string(), "{check}");
+        let told = [&check["cure"], &check["note"]].iter().filter(|text| text.is_string()).count();
+        assert_eq!(usize::from(check["works"] == false), told, "{check}");
     }
+    assert_eq!(named(&checks, "xctrace")["note"].is_string(), !cfg!(target_os = "macos"));
+    assert!(named(&checks, "nvtx")["works"] == true || named(&checks, "nvtx")["note"].is_string());
     for name in ["rocprofv3", "neuron-explorer", "xctrace", "xprof"] {
         assert_eq!(named(&checks, name)["works"], false);
     }
@@ -34,7 +38,13 @@ fn stand_ins_are_found_with_their_versions_and_the_rest_has_cures() {
     }
     assert_eq!(bench.run(&["doctor", "--strict"]).status.code(), Some(1), "not all is here");
     let text = out(&bench.run(&["doctor"]));
-    assert!(text.contains("  yes  nsys: NVIDIA Nsight Systems version 2099.1, at nsys\n"), "{text}");
+    assert!(text.contains(&format!("  yes  nsys: {detail}\n")), "{text}");
+    for name in ["rocprofv3", "neuron-explorer", "xprof"] {
+        bench.script(&format!("bin/{name}"), "echo 1\n");
+    }
+    let strict = bench.run(&["doctor", "--strict", "--json"]);
+    let left = self::checks(&out(&strict)).iter().any(|check| check["cure"].is_string());
+    assert_eq!(strict.status.code(), Some(i32::from(left)), "only what has a cure counts");
 }
 
 #[test]

@@ -94,6 +94,9 @@ fn summaries_lie_beside_the_run() {
             "view -d run/execution --output-format perfetto --output-file run/summary.pftrace",
         ),
     ] {
+        let dry = bench.run(&["neuron", command, "run", "--dry-run"]);
+        let redirect = if command == "summary-perfetto" { String::new() } else { format!(" > run/{file}") };
+        assert_eq!(out(&dry), format!("neuron-explorer {arguments}{redirect}\n"));
         let output = bench.run(&["neuron", command, "run"]);
         assert_eq!(output.status.code(), Some(0), "{}", err(&output));
         assert_eq!(err(&output), format!("zprof: report: run/{file}\n"));
@@ -170,6 +173,11 @@ fn ingest_says_what_is_wrong() {
     write(&run.join("a.neff"), "MODULE_a");
     let output = bench.run(&["neuron", "ingest", "run"]);
     assert_eq!(output.status.code(), Some(3), "the tool's own: {}", err(&output));
+    if !Path::new("/tmp/zprof-neuron-profile").exists() {
+        let output = bench.run(&["neuron", "ingest"]);
+        let message = "zprof: no runs in `/tmp/zprof-neuron-profile` yet; `zprof neuron profile` makes one\n";
+        assert_eq!((output.status.code(), err(&output).as_str()), (Some(1), message));
+    }
     let output = bench.run(&["neuron", "ingest", "nowhere"]);
     assert_eq!(output.status.code(), Some(1));
     assert!(err(&output).contains("failed to list `nowhere`"), "{}", err(&output));

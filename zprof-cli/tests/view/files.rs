@@ -201,11 +201,12 @@ fn the_browser_is_asked_for_the_printed_address() {
 fn without_a_browser_the_trace_is_served_all_the_same() {
     let failing = desktop("exit 3");
     let nothing = tempfile::tempdir().expect("a folder");
-    for programs in [failing.path(), nothing.path()] {
+    let causes = [(failing.path(), "(xdg-open ended with 3); "), (nothing.path(), "(")];
+    for (programs, cause) in causes {
         let mut served = opened(programs, Stdio::piped());
         let mut said = String::new();
         let mut stderr = served.process.stderr.take().expect("is piped");
-        while !said.contains("no browser could be opened") {
+        while !said.contains(&format!("no browser could be opened {cause}")) {
             let mut part = [0; 256];
             let read = stderr.read(&mut part).expect("can be read");
             assert_ne!(read, 0, "it ended, having said {said}");

@@ -396,7 +396,7 @@ impl Plane {
 
     /// The plane as a field of an XSpace, in pieces to be written one after the other.
     pub(crate) fn into_pieces(mut self) -> Vec<Vec<u8>> {
-        self.lines.sort_by(|a, b| a.name.cmp(&b.name));
+        self.lines.sort_by(|a, b| place(&a.name).cmp(&place(&b.name)));
         let mut head = Vec::new();
         put_bytes(&mut head, 2, self.name.as_bytes());
         let mut pieces = vec![Vec::new(), head];
@@ -418,6 +418,15 @@ impl Plane {
     }
 }
 
+/// Where a line's name sorts: `main` before `main (overlap)`, `main (overlap 2)` and `main (overlap 10)`.
+fn place(name: &str) -> (&str, u64, &str) {
+    let stem = name.strip_suffix(')').unwrap_or(name);
+    match stem.rsplit_once(' ').and_then(|(stem, number)| Some((stem, number.parse().ok()?))) {
+        Some((stem, number)) => (stem, number, name),
+        None => (stem, 0, name),
+    }
+}
+
 /// Appends a text field of an XSpace.
 pub(crate) fn put_text(out: &mut Vec<u8>, field: u32, text: &str) {
     put_bytes(out, field, text.as_bytes());
@@ -429,3 +438,19 @@ pub(crate) const ERRORS: u32 = 2;
 pub(crate) const WARNINGS: u32 = 3;
 /// `XSpace.hostnames`.
 pub(crate) const HOSTNAMES: u32 = 4;
+
+#[cfg(test)]
+mod tests {
+    use super::place;
+
+    #[test]
+    fn numbered_lines_follow_the_first() {
+        let sorted =
+            ["async", "async 2", "async 10", "main", "main (overlap)", "main (overlap 2)", "main (overlap 10)"];
+        let mut names = sorted;
+        names.sort_unstable();
+        assert_ne!(names, sorted);
+        names.sort_by(|a, b| place(a).cmp(&place(b)));
+        assert_eq!(names, sorted);
+    }
+}

@@ -49,6 +49,8 @@ struct Tag {
 struct Plane<'g> {
     scopes: &'g Scopes,
     sums: Vec<Sum>,
+    /// The wholes of traced futures, by the scope of their polls.
+    wholes: BTreeMap<u32, Sum>,
     series: BTreeMap<String, Series>,
     steps_kept: usize,
     out: PlaneSummary,
@@ -61,6 +63,7 @@ pub(super) fn plane(window: &mut Window<'_>, group: &PlaneGroup) -> Result<Plane
     let mut plane = Plane {
         sums: vec![Sum::default(); scopes.names.len()],
         scopes: &scopes,
+        wholes: BTreeMap::new(),
         series: BTreeMap::new(),
         steps_kept: 0,
         out: PlaneSummary { name: group.name.clone(), ..PlaneSummary::default() },
@@ -88,6 +91,7 @@ impl Plane<'_> {
         let mut nest = Nest::new();
         let mut open: Vec<Option<OpenStep>> = Vec::new();
         let scopes = self.scopes;
+        let has_wholes = holds_wholes(&timeline.name);
         timeline.each_in_time(window, |window, timed| {
             let kind = scopes.kind(timed);
             if kind.is_hidden {
@@ -100,7 +104,11 @@ impl Plane<'_> {
             }
             include(&mut line, timed);
             if facts.is_async {
-                self.sums[place(kind.scope)].add(timed.duration_ps, timed.duration_ps);
+                let sum = match has_wholes {
+                    true => self.wholes.entry(kind.scope).or_default(),
+                    false => &mut self.sums[place(kind.scope)],
+                };
+                sum.add(timed.duration_ps, timed.duration_ps);
                 return Ok(());
             }
             let tag = |around: Around<'_, Tag>| {
@@ -223,9 +231,11 @@ impl Plane<'_> {
     }
 
     fn finish(self) -> PlaneSummary {
-        let Self { scopes, sums, series, mut out, .. } = self;
+        let Self { scopes, sums, wholes, series, mut out, .. } = self;
         let named = scopes.names.iter().zip(sums);
         out.scopes = named.filter_map(|(name, sum)| sum.finish(name.clone())).collect();
+        let wholes = wholes.into_iter();
+        out.scopes.extend(wholes.filter_map(|(scope, sum)| sum.finish(format!("{} (async)", scopes.name(scope)))));
         out.scopes.sort_by(|left, right| right.self_ps.cmp(&left.self_ps).then_with(|| left.name.cmp(&right.name)));
         let series = series.into_iter().filter_map(|(name, Series { sum, mut steps })| {
             steps.sort_by_key(|step| (step.start_ps, step.line_id));
@@ -261,6 +271,12 @@ impl Sum {
         });
         Some(ScopeSummary { name, count, total_ps, self_ps, runs })
     }
+}
+
+/// Whether a line is one of those, `async`, `async 2` and so on, on which a session puts the wholes of traced futures.
+fn holds_wholes(line: &str) -> bool {
+    let number = line.strip_prefix("async").map(|rest| rest.strip_prefix(' ').unwrap_or(rest));
+    number.is_some_and(|number| number.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 fn line(timeline: &Timeline) -> LineSummary {

@@ -10,6 +10,7 @@
 //! | an event of a line | as a run, by its duration; a negative one is 0 |
 //! | an aggregated event | as the runs it says, with its duration as their total; there are no percentiles then |
 //! | an event with `_a`, or of a line `Async XLA Ops` | as a run that nests in nothing: its own time is its duration |
+//! | such an event of a line `async`, `async 2`, … | as a run of `<name> (async)`: the whole of a traced future, whose polls have the name |
 //! | an event of a device's line `Steps` | as a step, not as a run |
 //! | a sample on a line `_counters_`, and bookkeeping that viewers hide | not |
 //!
