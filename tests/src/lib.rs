@@ -6,6 +6,7 @@ pub mod canonical;
 pub mod fake;
 pub mod make;
 pub mod oracle;
+pub mod marks;
 pub mod profile;
 
 pub use canonical::{Canonical, canonical};

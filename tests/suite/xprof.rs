@@ -188,3 +188,25 @@ fn xprof_shows_tasks() {
         .collect();
     assert_eq!(told, [(&json!("parent"), &json!("3")), (&json!("child"), &json!("2")), (&json!("child"), &json!("2"))]);
 }
+
+#[test]
+fn xprof_shows_marks() {
+    let mut session = Session::new(ProfilerOptions::default());
+    session.start();
+    zprof_tests::marks::pipeline();
+    {
+        let (a, b) = (zprof::flow(), zprof::flow());
+        zprof::step!("outer", 9, { zprof::scope!("first", sends = a, {}) });
+        zprof::scope!("middle", receives = a, sends = b, {});
+        zprof::scope!("last", receives = b, {});
+        let c = zprof::flow();
+        zprof::step!("outer", 10, { zprof::scope!("cfirst", sends = c, {}) });
+        zprof::scope!("cmiddle", receives = c, sends = c, {});
+        zprof::scope!("clast", receives = c, {});
+    }
+    let recorded = session.stop();
+    println!("{:#?}", recorded.lines);
+    let shown = Shown::of(session.folder());
+    println!("{}", serde_json::to_string_pretty(&shown.report).expect("json"));
+    panic!("look");
+}

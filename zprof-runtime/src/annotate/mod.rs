@@ -20,7 +20,7 @@ use std::ffi::{CStr, c_char};
 
 pub(crate) use line::Line;
 pub(crate) use probe::probe;
-pub(crate) use thread::{pop, push};
+pub(crate) use thread::{mark, pop, push};
 
 use crate::site::Site;
 
@@ -39,6 +39,9 @@ pub(crate) trait Backend: Sync {
 
     /// The innermost scope of this thread closes: the one that was pushed as `id`.
     fn pop(&self, id: u64);
+
+    /// Something happens on this thread, now.
+    fn mark(&self, label: Label<'_>);
 
     /// What the calling thread is called.
     fn name_thread(&self, tid: u64, name: &CStr);

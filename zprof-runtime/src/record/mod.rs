@@ -9,11 +9,15 @@ pub(crate) mod drain;
 #[allow(unsafe_code)] // gives functions to pthread_atfork
 mod fork;
 #[cfg(not(zprof_loom))]
+mod flow;
+#[cfg(not(zprof_loom))]
 mod guard;
 #[cfg(not(zprof_loom))]
 mod helper;
 #[cfg(not(zprof_loom))]
 mod lock;
+#[cfg(not(zprof_loom))]
+mod marks;
 #[cfg(all(test, zprof_loom))]
 #[allow(unsafe_code)] // plays the part of thread.rs
 mod model;
@@ -38,7 +42,11 @@ pub(crate) use guard::is_recorded;
 #[cfg(not(zprof_loom))]
 pub(crate) use guard::probe;
 #[cfg(not(zprof_loom))]
+pub use flow::{Flow, Link, flow};
+#[cfg(not(zprof_loom))]
 pub use guard::{Guard, Span, hears, inert, open_at, word};
+#[cfg(not(zprof_loom))]
+pub use marks::{Sample, StepNumber, count_at, mark_at};
 #[cfg(not(zprof_loom))]
 pub use outcome::{Fallible, Returns, always, call, never, returned};
 #[cfg(not(zprof_loom))]
