@@ -5,8 +5,8 @@ pub mod canonical;
 #[allow(unsafe_code)] // calls functions of the fake
 pub mod fake;
 pub mod make;
-pub mod oracle;
 pub mod marks;
+pub mod oracle;
 pub mod profile;
 
 pub use canonical::{Canonical, canonical};

@@ -67,12 +67,16 @@ pub(crate) fn block(args: &Args, word: &str, errors: &mut Errors) {
 /// What a future may not say: its polls are joined by arrows already, and an event can have one.
 pub(crate) fn future(args: &Args, errors: &mut Errors) {
     for (word, value) in args.recorded().filter(|(word, _)| *word != "root") {
-        errors.at(value, format_args!("`{word}` cannot stand on a future, {ONE_ARROW}: `instant!(\"name\", {word} = …)`"));
+        errors.at(
+            value,
+            format_args!("`{word}` cannot stand on a future, {ONE_ARROW}: `instant!(\"name\", {word} = …)`"),
+        );
     }
 }
 
 /// Why a task has no flow of its own, and the way out.
-pub(crate) const ONE_ARROW: &str = "whose polls are joined by arrows of their own; put it on a scope or an instant inside";
+pub(crate) const ONE_ARROW: &str =
+    "whose polls are joined by arrows of their own; put it on a scope or an instant inside";
 
 /// Readers keep keys with a leading underscore for themselves (`_r` marks a step).
 fn keys(args: &Args, errors: &mut Errors) {

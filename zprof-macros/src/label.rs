@@ -49,7 +49,8 @@ impl Label {
             }
             None => {}
         }
-        if let Some((_, key)) = [(&args.sends, "_p"), (&args.receives, "_c")].iter().find(|flow| flow.0.get().is_some()) {
+        if let Some((_, key)) = [(&args.sends, "_p"), (&args.receives, "_c")].iter().find(|flow| flow.0.get().is_some())
+        {
             text.push(separator);
             text.push_str(key);
             text.push('=');

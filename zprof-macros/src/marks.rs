@@ -1,7 +1,7 @@
 //! What is peculiar to `step!`, `instant!` and `counter!`: a number behind the name, and events without length.
 
 use proc_macro2::{Ident, Span, TokenStream, TokenTree};
-use quote::{ToTokens, quote, quote_spanned};
+use quote::{quote, quote_spanned};
 use syn::ext::IdentExt;
 use syn::parse::ParseStream;
 use syn::{Expr, Token, parse_quote};
@@ -14,16 +14,20 @@ use crate::read::open_span;
 
 /// `instant!`: a statement, or an expression of type `()`.
 pub(crate) fn instant(input: TokenStream) -> TokenStream {
-    without_length(Place::Instant, input, |values| {
-        quote_spanned!(Span::mixed_site()=> __zprof::mark_at(__ZprofSite, __zprof_word, (#(#values,)*)))
-    })
+    without_length(
+        Place::Instant,
+        input,
+        |values| quote_spanned!(Span::mixed_site()=> __zprof::mark_at(__ZprofSite, __zprof_word, (#(#values,)*))),
+    )
 }
 
 /// `counter!`: likewise.
 pub(crate) fn counter(input: TokenStream) -> TokenStream {
-    without_length(Place::Counter, input, |values| {
-        quote_spanned!(Span::mixed_site()=> __zprof::count_at(__ZprofSite, __zprof_word, #(#values)*))
-    })
+    without_length(
+        Place::Counter,
+        input,
+        |values| quote_spanned!(Span::mixed_site()=> __zprof::count_at(__ZprofSite, __zprof_word, #(#values)*)),
+    )
 }
 
 fn without_length(place: Place, input: TokenStream, call: impl FnOnce(&[TokenStream]) -> TokenStream) -> TokenStream {
@@ -55,7 +59,7 @@ impl Args {
             _ => "a counter has its value behind its name: `counter!(\"name\", value)`",
         };
         if place == Place::Step {
-            self.root.set(&place_of(input), parse_quote!(true), errors);
+            self.root.set(Ident::new("root", input.span()), parse_quote!(true), errors);
         }
         if input.is_empty() {
             if let Some(name) = self.name.get() {
@@ -66,7 +70,8 @@ impl Args {
         let next: TokenTree = input.fork().parse()?;
         let assigns = input.peek(Ident::peek_any) && input.peek2(Token![=]) && !input.peek2(Token![==]);
         let is_reserved = ["crate", "filter", "level", "receives", "root", "sends"].iter().any(|word| is(&next, word));
-        if input.peek(syn::token::Brace) || input.peek(Token![,]) || assigns && (place == Place::Step || is_reserved) {
+        let is_block = place == Place::Step && input.peek(syn::token::Brace);
+        if is_block || input.peek(Token![,]) || assigns && (place == Place::Step || is_reserved) {
             errors.at_span(open_span(&next), missing);
             if input.peek(Token![,]) {
                 input.parse::<Token![,]>()?;
@@ -99,10 +104,14 @@ impl Args {
     }
 }
 
-fn place_of(input: ParseStream) -> TokenStream {
-    let mut place = TokenStream::new();
-    Ident::new("root", input.span()).to_tokens(&mut place);
-    place
+const ONE_VALUE: &str =
+    "a counter has one value; more go to counters of their own, or into `instant!(\"name\", key = value)`";
+
+/// What stands behind the value of a counter, without a value of its own.
+pub(crate) fn one_value(args: &Args, errors: &mut Errors) {
+    for field in args.fields.iter().filter(|field| field.sort != Sort::Sample) {
+        errors.at(&field.ident, ONE_VALUE);
+    }
 }
 
 fn is(token: &TokenTree, word: &str) -> bool {
@@ -122,10 +131,7 @@ pub(crate) fn refused(place: Place, word: &str, key: &Ident, errors: &mut Errors
             format!("`{word}` cannot stand on a future, {ONE_ARROW}: `instant!(\"name\", {word} = …)`")
         }
         (Place::Counter, "level" | "filter") => return false,
-        (Place::Counter, _) => {
-            "a counter has one value; more go to counters of their own, or into `instant!(\"name\", key = value)`"
-                .to_owned()
-        }
+        (Place::Counter, _) => ONE_VALUE.to_owned(),
         _ => return false,
     };
     errors.at(key, message);

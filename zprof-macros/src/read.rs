@@ -8,7 +8,7 @@ use syn::{Expr, Lit, Path, Token};
 
 use crate::args::{Args, Field, Level, Once, Place, literal};
 use crate::errors::Errors;
-use crate::marks::refused;
+use crate::marks::{one_value, refused};
 
 impl Args {
     /// Reads `tokens`; what is wrong goes to `errors`, what could be read is returned all the same.
@@ -45,6 +45,9 @@ impl Args {
                 Some(open) => errors.at_span(open, missing_comma(place)),
                 None => errors.add(error),
             }
+        }
+        if place == Place::Counter {
+            one_value(&args, errors);
         }
         args
     }

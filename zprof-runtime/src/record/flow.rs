@@ -2,7 +2,7 @@
 
 use super::task::new_number;
 use crate::ENABLED;
-use crate::value::{One, ReceivesWord, SendsWord, sealed};
+use crate::value::{One, ReceivesWord, SendsWord};
 
 /// A token that ties the scope that hands something on to the one that takes it, in whatever thread: XProf and Perfetto draw
 /// an arrow between them, and XProf counts what the receiver does to the step of the sender.
@@ -36,7 +36,7 @@ pub fn flow() -> Flow {
     label = "`sends` and `receives` take a `zprof::Flow`",
     note = "`zprof::flow()` makes one; `Option<Flow>` and references are allowed too (`r#sends = …` records a key called `sends`)"
 )]
-pub trait Link: sealed::Sealed {
+pub trait Link {
     #[doc(hidden)]
     fn number(&self) -> u64;
 
@@ -53,16 +53,13 @@ pub trait Link: sealed::Sealed {
     }
 }
 
-impl sealed::Sealed for Flow {}
-
+#[diagnostic::do_not_recommend]
 impl Link for Flow {
     #[inline(always)]
     fn number(&self) -> u64 {
         self.0
     }
 }
-
-impl sealed::Sealed for Option<Flow> {}
 
 #[diagnostic::do_not_recommend]
 impl Link for Option<Flow> {

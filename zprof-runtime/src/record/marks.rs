@@ -5,8 +5,7 @@ use super::registry::Word;
 use super::thread::with_local;
 use crate::annotate;
 use crate::site::Callsite;
-use crate::value::{One, Raw, RawArgs, ShapeOf, SignedWord, SingleWord, UnsignedWord, Value};
-use crate::value::{FloatWord, sealed};
+use crate::value::{FloatWord, One, Raw, RawArgs, ShapeOf, SignedWord, SingleWord, UnsignedWord, Value};
 
 /// Records an instant that [`hears`](super::hears) has said yes to.
 #[inline(never)]
@@ -65,7 +64,7 @@ where
     label = "neither integer nor float",
     note = "allowed: integers to 64 bits, f32, f64, and references to these"
 )]
-pub trait Sample: sealed::Sealed {
+pub trait Sample {
     #[doc(hidden)]
     type Bits: OneWord;
 
@@ -79,7 +78,7 @@ pub trait Sample: sealed::Sealed {
     label = "no integer",
     note = "allowed: integers to 64 bits, and references to these"
 )]
-pub trait StepNumber: sealed::Sealed {
+pub trait StepNumber {
     #[doc(hidden)]
     type Bits: Raw;
 
@@ -89,8 +88,6 @@ pub trait StepNumber: sealed::Sealed {
 
 macro_rules! numbers {
     ($($type:ty => $marker:ident $(, $step:ident)?;)*) => {$(
-        impl sealed::Sealed for $type {}
-
         #[diagnostic::do_not_recommend]
         impl Sample for $type {
             type Bits = One<$marker>;
@@ -127,8 +124,6 @@ numbers! {
     f32 => SingleWord;
     f64 => FloatWord;
 }
-
-impl<T: sealed::Sealed + ?Sized> sealed::Sealed for &T {}
 
 #[diagnostic::do_not_recommend]
 impl<T: Sample + ?Sized> Sample for &T {

@@ -6,10 +6,10 @@ pub(crate) mod decode;
 #[cfg(not(zprof_loom))]
 pub(crate) mod drain;
 #[cfg(not(zprof_loom))]
+mod flow;
+#[cfg(not(zprof_loom))]
 #[allow(unsafe_code)] // gives functions to pthread_atfork
 mod fork;
-#[cfg(not(zprof_loom))]
-mod flow;
 #[cfg(not(zprof_loom))]
 mod guard;
 #[cfg(not(zprof_loom))]
@@ -38,11 +38,11 @@ pub(crate) mod task;
 mod thread;
 
 #[cfg(not(zprof_loom))]
+pub use flow::{Flow, Link, flow};
+#[cfg(not(zprof_loom))]
 pub(crate) use guard::is_recorded;
 #[cfg(not(zprof_loom))]
 pub(crate) use guard::probe;
-#[cfg(not(zprof_loom))]
-pub use flow::{Flow, Link, flow};
 #[cfg(not(zprof_loom))]
 pub use guard::{Guard, Span, hears, inert, open_at, word};
 #[cfg(not(zprof_loom))]

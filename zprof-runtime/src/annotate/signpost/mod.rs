@@ -156,7 +156,13 @@ mod tests {
         let begin = [vec![2, 1, 0x22, size], label.to_vec()].concat();
         let begin = Some(Arguments::try_from(begin).expect("has the length"));
         let sent = signpost.0.sent.into_inner().expect("no test panics with it");
-        let expected = [(Kind::Begin, 2, begin), (Kind::Event, NO_ID, begin), (Kind::End, 2, None), (Kind::End, 1, None), (Kind::Begin, 3, begin)];
+        let expected = [
+            (Kind::Begin, 2, begin),
+            (Kind::Event, NO_ID, begin),
+            (Kind::End, 2, None),
+            (Kind::End, 1, None),
+            (Kind::Begin, 3, begin),
+        ];
         assert_eq!(sent, expected);
     }
 }
