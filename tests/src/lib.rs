@@ -5,6 +5,7 @@ pub mod canonical;
 #[allow(unsafe_code)] // calls functions of the fake
 pub mod fake;
 pub mod make;
+pub mod marks;
 pub mod oracle;
 pub mod profile;
 

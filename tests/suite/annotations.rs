@@ -69,6 +69,22 @@ fn a_label_has_name_and_values_on_one_line() {
 }
 
 #[test]
+fn instants_are_marks() {
+    let seen = watch(&mut annotated(&["marks"]), BOTH);
+    let labels = ["whole#a=1,b=x#", "in it#n=0,text=a_b#", "in it#n=1,text=a_b#", "plain"];
+    for (api, domain) in [("nvtx", Some("TSL")), ("roctx", None)] {
+        let marks: Vec<_> = seen.of(api, "mark").map(|call| (call.label.as_deref(), call.domain.as_deref())).collect();
+        assert_eq!(marks, labels.map(|label| (Some(label), domain)), "{api}");
+        let [main] = &balanced(&seen, api, domain)[..] else { panic!("one thread") };
+        assert_eq!(main.tree(), "step#step_num=3,_r=1#\n", "{api}");
+    }
+    let kinds: Vec<_> = seen.of("nvtx", "mark").map(|call| (call.registered, call.color, call.category)).collect();
+    let [whole, values, plain] = [(true, 0xff4e_79a7), (false, 0xff4e_79a7), (false, 0xffa6_bcd3)]
+        .map(|(registered, colour)| (registered, Some(colour), 1));
+    assert_eq!(kinds, [whole, values, values, plain]);
+}
+
+#[test]
 fn ranges_close_on_every_way_out_of_a_scope() {
     let threads = both(&["ways-out"]);
     let [main] = threads.as_slice() else { panic!("one thread: {threads:?}") };

@@ -198,3 +198,61 @@ fn xprof_shows_tasks() {
         .collect();
     assert_eq!(told, [(&json!("parent"), &json!("3")), (&json!("child"), &json!("2")), (&json!("child"), &json!("2"))]);
 }
+
+#[test]
+fn xprof_shows_marks() {
+    let mut session = Session::new(ProfilerOptions::default());
+    session.start();
+    zprof_tests::marks::pipeline();
+    let (first, second) = (zprof::flow(), zprof::flow());
+    zprof::step!("chain", 9, { zprof::scope!("begins", sends = first, {}) });
+    zprof::scope!("passes on", receives = first, sends = second, {});
+    zprof::scope!("ends", receives = second, {});
+    session.stop();
+    let shown = Shown::of(session.folder());
+    // Name, step and the ends of arrows of each event.
+    let told = |name: &str| -> Vec<(u64, u64, bool, bool)> {
+        let told = shown.named(name).map(|event| {
+            let number = |value: &Value| value.as_u64().expect("a number");
+            let is = |end: &str| event.get(end).is_some_and(|end| *end == true);
+            (number(&event["args"]["group_id"]), number(&event["bind_id"]), is("flow_out"), is("flow_in"))
+        });
+        told.collect()
+    };
+    let other_end = |ends: Vec<(u64, u64, bool, bool)>| -> Vec<(u64, u64, bool, bool)> {
+        ends.into_iter().map(|(group, id, sends, receives)| (group, id, receives, sends)).collect()
+    };
+    for step in 0..2 {
+        let step_event = shown.named(["train 0", "train 1"][step]).next().expect("the step is there");
+        assert_eq!((&step_event["args"]["step_num"], &step_event["args"]["group_id"]), (&json!(step), &json!(step)));
+    }
+    let submitted = told("submit");
+    let [(0, one, true, false), (1, two, true, false)] = submitted[..] else { panic!("{submitted:?}") };
+    assert_ne!(one, two);
+    assert_eq!(told("compute"), other_end(submitted));
+    let handed_on = told("hand on");
+    let [(0, three, true, false), (1, four, true, false)] = handed_on[..] else { panic!("{handed_on:?}") };
+    assert_eq!(BTreeSet::from([one, two, three, four]).len(), 4);
+    assert_eq!(told("written"), other_end(handed_on));
+    let instants = ["hand on", "written", "both ends"].into_iter().flat_map(|name| shown.named(name));
+    assert_eq!(instants.map(|event| event["dur"].as_f64()).collect::<Vec<_>>(), [Some(1e-6); 5]);
+    // Work without an arrow of its own is the step's too; an event with two ends shows the one, and counts by both.
+    let groups: Vec<&Value> = shown.named("inside").map(|event| &event["args"]["group_id"]).collect();
+    assert_eq!(groups, [&json!(0), &json!(1)]);
+    let [(2, begins, true, false)] = told("begins")[..] else { panic!("{:?}", told("begins")) };
+    assert_eq!(told("passes on"), [(2, begins, false, true)]);
+    assert!(matches!(told("ends")[..], [(2, id, false, true)] if id != begins), "{:?}", told("ends"));
+
+    let counters = shown.report["hosts"]["profiling"]["counters"].as_array().expect("a list").iter();
+    let mut curves: Vec<(&Value, &Value, Vec<f64>)> = counters
+        .map(|counter| {
+            let entries = counter["entries"].as_array().expect("a list").iter();
+            let mut values: Vec<f64> = entries.map(|entry| entry[1].as_f64().expect("a number")).collect();
+            values.sort_by(f64::total_cmp);
+            (&counter["name"], &counter["event_stats"], values)
+        })
+        .collect();
+    curves.sort_by_key(|curve| curve.0.to_string());
+    let (level, queue) = (vec![-0.5, 0.0], vec![0.0, 1.0, 10.0, 11.0]);
+    assert_eq!(curves, [(&json!("level"), &json!("dB"), level), (&json!("queue"), &json!("value"), queue)]);
+}

@@ -1,4 +1,4 @@
-//! The arguments of `#[trace]`, `scope!`, `span!` and `task!`: a name, reserved arguments, metadata, a block.
+//! The arguments of `#[trace]` and of the macros: a name, reserved arguments, metadata, a block.
 //!
 //! Every argument keeps the tokens it was written with, so that a later complaint can point at them.
 
@@ -19,6 +19,12 @@ pub(crate) enum Place {
     Span,
     /// `zprof::task!(…)`
     Task,
+    /// `zprof::step!(…)`
+    Step,
+    /// `zprof::instant!(…)`
+    Instant,
+    /// `zprof::counter!(…)`
+    Counter,
 }
 
 impl Place {
@@ -29,7 +35,15 @@ impl Place {
             Self::Scope => "scope",
             Self::Span => "span",
             Self::Task => "task",
+            Self::Step => "step",
+            Self::Instant => "instant",
+            Self::Counter => "counter",
         }
+    }
+
+    /// The macro's name with its article.
+    pub(crate) fn one(self) -> String {
+        format!("{} {}", if self == Self::Instant { "an" } else { "a" }, self.word())
     }
 }
 
@@ -78,6 +92,17 @@ impl Level {
     }
 }
 
+/// What the type of a value must be.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Sort {
+    /// Metadata.
+    Value,
+    /// The number of a step.
+    Step,
+    /// A sample of a counter.
+    Sample,
+}
+
 /// One piece of metadata.
 pub(crate) struct Field {
     /// The key, without `r#`.
@@ -86,6 +111,13 @@ pub(crate) struct Field {
     pub(crate) ident: Ident,
     /// The expression that gives the value.
     pub(crate) value: Expr,
+    pub(crate) sort: Sort,
+}
+
+impl Field {
+    pub(crate) fn metadata(key: String, ident: Ident, value: Expr) -> Self {
+        Self { key, ident, value, sort: Sort::Value }
+    }
 }
 
 /// All arguments of one macro call.
@@ -94,6 +126,10 @@ pub(crate) struct Args {
     pub(crate) level: Once<Level>,
     pub(crate) filter: Once<u32>,
     pub(crate) root: Once<Expr>,
+    /// The flow that begins here.
+    pub(crate) sends: Once<Expr>,
+    /// The flow that ends here.
+    pub(crate) receives: Once<Expr>,
     /// Path of the zprof crate.
     pub(crate) path: Once<TokenStream>,
     /// The word `skip`: nothing of this is recorded.
@@ -107,6 +143,15 @@ pub(crate) struct Args {
     pub(crate) fields: Vec<Field>,
     /// The block of `scope!("name", { … })`.
     pub(crate) block: Option<Group>,
+}
+
+impl Args {
+    /// The reserved arguments that are recorded like metadata, by their names.
+    pub(crate) fn recorded(&self) -> impl Iterator<Item = (&'static str, &Expr)> {
+        [("root", &self.root), ("sends", &self.sends), ("receives", &self.receives)]
+            .into_iter()
+            .filter_map(|(word, value)| Some((word, value.get()?)))
+    }
 }
 
 /// The literal that an expression is, also behind the invisible group that a macro fragment comes in.

@@ -39,7 +39,7 @@ fn alone(args: &Args, errors: &mut Errors) {
     let others = args.name.get().is_some()
         || args.level.get().is_some()
         || args.filter.get().is_some()
-        || args.root.get().is_some()
+        || args.recorded().next().is_some()
         || args.ret.get().is_some()
         || args.err.get().is_some()
         || !args.fields.is_empty();
@@ -56,13 +56,27 @@ pub(crate) fn block(args: &Args, word: &str, errors: &mut Errors) {
     for field in &args.fields {
         errors.at(&field.ident, format_args!("metadata goes on a function, not on a whole `{word}`"));
     }
-    if let Some(root) = args.root.get() {
-        errors.at(root, format_args!("`root` goes on a function, not on a whole `{word}`"));
+    for (argument, value) in args.recorded() {
+        errors.at(value, format_args!("`{argument}` goes on a function, not on a whole `{word}`"));
     }
     for outcome in [args.ret.get(), args.err.get()].into_iter().flatten() {
         errors.at(outcome, format_args!("`{outcome}` goes on a function, not on a whole `{word}`"));
     }
 }
+
+/// What a future may not say: its polls are joined by arrows already, and an event can have one.
+pub(crate) fn future(args: &Args, errors: &mut Errors) {
+    for (word, value) in args.recorded().filter(|(word, _)| *word != "root") {
+        errors.at(
+            value,
+            format_args!("`{word}` cannot stand on a future, {ONE_ARROW}: `instant!(\"name\", {word} = …)`"),
+        );
+    }
+}
+
+/// Why a task has no flow of its own, and the way out.
+pub(crate) const ONE_ARROW: &str =
+    "whose polls are joined by arrows of their own; put it on a scope or an instant inside";
 
 /// Readers keep keys with a leading underscore for themselves (`_r` marks a step).
 fn keys(args: &Args, errors: &mut Errors) {
@@ -107,7 +121,7 @@ fn values(args: &Args, errors: &mut Errors) {
 
 /// A value is evaluated only while something listens, so it must not decide where the program goes on.
 fn leaving(args: &Args, errors: &mut Errors) {
-    for value in args.fields.iter().map(|field| &field.value).chain(args.root.get()) {
+    for value in args.fields.iter().map(|field| &field.value).chain(args.recorded().map(|recorded| recorded.1)) {
         let tokens = value.to_token_stream();
         let has_a_body_of_its_own = any(&tokens, &|token| match token {
             TokenTree::Punct(punct) => punct.as_char() == '|',
@@ -144,10 +158,14 @@ fn any(tokens: &TokenStream, is: &dyn Fn(&TokenTree) -> bool) -> Option<TokenTre
 }
 
 fn count(args: &Args, errors: &mut Errors) {
-    let root = usize::from(args.root.get().is_some());
-    if let Some(field) = args.fields.get(MAX_FIELDS - root) {
-        let given = args.fields.len() + root;
-        let with = if root == 1 { ", `root` is one of them" } else { "" };
+    let reserved: Vec<String> = args.recorded().map(|(word, _)| format!("`{word}`")).collect();
+    if let Some(field) = args.fields.get(MAX_FIELDS - reserved.len()) {
+        let given = args.fields.len() + reserved.len();
+        let with = match reserved.as_slice() {
+            [] => String::new(),
+            [one] => format!(", {one} is one of them"),
+            several => format!(", {} are among them", several.join(" and ")),
+        };
         errors.at(
             &field.ident,
             format_args!("{given} values are given{with}; a scope takes {MAX_FIELDS}: move the rest to a scope inside"),

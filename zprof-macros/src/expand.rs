@@ -1,19 +1,28 @@
 //! Prints the expansions. Paths are absolute through the crate's path, locals are `mixed_site`, and items, which
 //! hygiene does not cover, carry a `__zprof` name.
 
-use proc_macro2::{Delimiter, Group, Span, TokenStream, TokenTree};
+use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, quote, quote_spanned};
 use syn::Lit;
 
-use crate::args::{Args, Level, Place, literal};
+use crate::args::{Args, Field, Level, Place, Sort, literal};
 use crate::errors::Errors;
 use crate::label::Label;
 use crate::{body, check};
 
 /// `scope!`: a statement that binds a guard in the caller's block, or an expression that is the block's value.
 pub(crate) fn scope(input: TokenStream) -> TokenStream {
+    scope_or_step(Place::Scope, input)
+}
+
+/// `step!`: the same with its number, as a root.
+pub(crate) fn step(input: TokenStream) -> TokenStream {
+    scope_or_step(Place::Step, input)
+}
+
+fn scope_or_step(place: Place, input: TokenStream) -> TokenStream {
     let mut errors = Errors::default();
-    let (path, args) = read(Place::Scope, input, &mut errors);
+    let (path, args) = read(place, input, &mut errors);
     check::check(&args, &mut errors);
     let block = args.block.as_ref();
     if let Some(errors) = errors.into_tokens() {
@@ -60,7 +69,7 @@ pub(crate) fn task(input: TokenStream) -> TokenStream {
 }
 
 /// Takes the `[$crate]` off the front and reads the rest.
-fn read(place: Place, input: TokenStream, errors: &mut Errors) -> (TokenStream, Args) {
+pub(crate) fn read(place: Place, input: TokenStream, errors: &mut Errors) -> (TokenStream, Args) {
     let mut tokens = input.into_iter();
     let path = match tokens.next() {
         Some(TokenTree::Group(group)) => group.stream(),
@@ -132,9 +141,15 @@ pub(crate) fn entry(path: &TokenStream, args: &Args) -> TokenStream {
 }
 
 /// Keys, and the expressions that read their values.
-fn metadata(args: &Args) -> (Vec<&str>, Vec<TokenStream>) {
+pub(crate) fn metadata(args: &Args) -> (Vec<&str>, Vec<TokenStream>) {
     let mut keys: Vec<&str> = args.fields.iter().map(|field| field.key.as_str()).collect();
-    let mut values: Vec<TokenStream> = args.fields.iter().map(|field| raw(field.value.to_token_stream())).collect();
+    let reader = |sort| match sort {
+        Sort::Value => VALUE,
+        Sort::Step => ["StepNumber", "step_number"],
+        Sort::Sample => ["Sample", "sample"],
+    };
+    let value = |field: &Field| read_by(reader(field.sort), field.value.to_token_stream());
+    let mut values: Vec<TokenStream> = args.fields.iter().map(value).collect();
     match args.root.get() {
         // Nothing to record, and nothing to check.
         Some(value) if matches!(literal(value), Ok(Lit::Bool(root)) if !root.value) => {}
@@ -144,11 +159,17 @@ fn metadata(args: &Args) -> (Vec<&str>, Vec<TokenStream>) {
         }
         None => {}
     }
+    for (flow, key, reader) in [(&args.sends, "_p", "sends"), (&args.receives, "_c", "receives")] {
+        if let Some(value) = flow.get() {
+            keys.push(key);
+            values.push(read_by(["Link", reader], value.to_token_stream()));
+        }
+    }
     (keys, values)
 }
 
 /// The items that stand for the call site in a block of ours: `__ZprofSite`, and `__zprof` for what is called.
-fn site(path: &TokenStream, name: &str, args: &Args, keys: &[&str]) -> TokenStream {
+pub(crate) fn site(path: &TokenStream, name: &str, args: &Args, keys: &[&str]) -> TokenStream {
     let here = Span::mixed_site();
     let Label { text: label, given } = if keys.is_empty() { Label::plain(name) } else { Label::of(name, args) };
     let label = format!("{label}\0");
@@ -189,6 +210,14 @@ fn site(path: &TokenStream, name: &str, args: &Args, keys: &[&str]) -> TokenStre
 /// `Value::raw(&(value))`: parentheses, since any expression may stand there; all of it placed at the value's own
 /// tokens, so that rustc points there when the type is no metadata value.
 pub(crate) fn raw(value: TokenStream) -> TokenStream {
+    read_by(VALUE, value)
+}
+
+/// Trait and method that read metadata.
+const VALUE: [&str; 2] = ["Value", "raw"];
+
+/// The same by another trait and its method.
+fn read_by(reader: [&str; 2], value: TokenStream) -> TokenStream {
     let mut spans = value.clone().into_iter().map(|token| token.span());
     let first = spans.next().unwrap_or_else(Span::call_site);
     let last = spans.last().unwrap_or(first);
@@ -200,5 +229,6 @@ pub(crate) fn raw(value: TokenStream) -> TokenStream {
     };
     let value = parenthesised(value);
     let argument = parenthesised(quote_spanned!(first=> &#value));
-    quote_spanned!(first=> __zprof::Value::raw #argument)
+    let [reader, method] = reader.map(|name| Ident::new(name, first));
+    quote_spanned!(first=> __zprof::#reader::#method #argument)
 }

@@ -1,4 +1,4 @@
-//! Finds a `scope!` statement that an `.await` of the same block stands behind: the task may go on in another thread,
+//! Finds a `scope!` or `step!` statement that an `.await` of the same block stands behind: the task may go on in another thread,
 //! while the scope is on this one.
 
 use proc_macro2::{Delimiter, Group, TokenTree};
@@ -75,10 +75,10 @@ fn awaits(group: &Group) -> bool {
     false
 }
 
-/// `scope ! ( … )` that does not end in a block of its own.
+/// `scope ! ( … )` or `step ! ( … )` that does not end in a block of its own.
 fn is_statement_scope(tokens: &[TokenTree], at: usize) -> bool {
     let [scope, bang, TokenTree::Group(arguments), ..] = &tokens[at..] else { return false };
-    if !is_word(scope, "scope") || !is_punct(bang, '!') {
+    if !["scope", "step"].iter().any(|word| is_word(scope, word)) || !is_punct(bang, '!') {
         return false;
     }
     let arguments: Vec<TokenTree> = arguments.stream().into_iter().collect();

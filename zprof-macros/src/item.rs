@@ -84,6 +84,7 @@ fn function(
     let future = futures::block_of(is_async.is_some(), &function.body);
     if let Some(block) = &future {
         held::check(block, errors);
+        check::future(args, errors);
     }
     if is_async.is_some() || future.is_none() {
         outcome::check(args, &function, errors);

@@ -49,6 +49,13 @@ impl Label {
             }
             None => {}
         }
+        if let Some((_, key)) = [(&args.sends, "_p"), (&args.receives, "_c")].iter().find(|flow| flow.0.get().is_some())
+        {
+            text.push(separator);
+            text.push_str(key);
+            text.push('=');
+            return Self { text, given };
+        }
         if separator == ',' {
             text.push('#');
         }
@@ -131,6 +138,8 @@ mod tests {
             (r#""a", r#type = 1, level = info, filter = 3"#, "a#type=1#", 1),
             (r#""a", b = 1 + 2"#, "a#b=", 0),
             (r#""a", b = (1)"#, "a#b=", 0),
+            (r#""a", sends = flow"#, "a#_p=", 0),
+            (r#""a", receives = f, root = true, b = 1"#, "a#b=1,_r=1,_c=", 2),
         ];
         for (arguments, text, given) in cases {
             assert_eq!(of(arguments), (text.to_owned(), given), "{arguments}");

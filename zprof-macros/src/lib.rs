@@ -1,6 +1,6 @@
 //! The procedural macros of zprof: parse, check, expand. Use them through the `zprof` crate.
 //!
-//! One file a stage: `read` makes `args` of what stands between the parentheses, `item` finds out what stands behind the
+//! One file a stage: `read` makes `args` of what stands between the parentheses, `marks` what is peculiar to steps, instants and counters, `item` finds out what stands behind the
 //! attribute, `function` cuts a function where it must be cut, `check` and `held` hold the rules, `expand` prints tokens
 //! and cannot fail, `label` is the part of it that is text, `body` takes a block apart. `futures` is what `async` needs,
 //! `outcome` what `ret` and `err` need, and `block` hands the attribute on to each function of an `impl` or `mod`.
@@ -18,6 +18,7 @@ mod futures;
 mod held;
 mod item;
 mod label;
+mod marks;
 mod outcome;
 mod read;
 mod tokens;
@@ -48,6 +49,27 @@ pub fn __scope(input: TokenStream) -> TokenStream {
 #[proc_macro]
 pub fn __span(input: TokenStream) -> TokenStream {
     expand::span(input.into()).into()
+}
+
+/// What `zprof::step!` expands to: `[$crate]`, then its arguments.
+#[doc(hidden)]
+#[proc_macro]
+pub fn __step(input: TokenStream) -> TokenStream {
+    expand::step(input.into()).into()
+}
+
+/// What `zprof::instant!` expands to: `[$crate]`, then its arguments.
+#[doc(hidden)]
+#[proc_macro]
+pub fn __instant(input: TokenStream) -> TokenStream {
+    marks::instant(input.into()).into()
+}
+
+/// What `zprof::counter!` expands to: `[$crate]`, then its arguments.
+#[doc(hidden)]
+#[proc_macro]
+pub fn __counter(input: TokenStream) -> TokenStream {
+    marks::counter(input.into()).into()
 }
 
 /// What `zprof::task!` expands to: `[$crate]`, then its arguments.

@@ -8,6 +8,7 @@ use syn::{Expr, Lit, Path, Token};
 
 use crate::args::{Args, Field, Level, Once, Place, literal};
 use crate::errors::Errors;
+use crate::marks::{one_value, refused};
 
 impl Args {
     /// Reads `tokens`; what is wrong goes to `errors`, what could be read is returned all the same.
@@ -17,6 +18,8 @@ impl Args {
             level: Once::new("level"),
             filter: Once::new("filter"),
             root: Once::new("root"),
+            sends: Once::new("sends"),
+            receives: Once::new("receives"),
             path: Once::new("crate"),
             skip: Once::new("skip"),
             ret: Once::new("ret"),
@@ -39,16 +42,24 @@ impl Args {
         };
         if let Err(error) = read.parse2(tokens) {
             match hint {
-                Some(open) => errors.at_span(open, MISSING_COMMA_BLOCK),
+                Some(open) => errors.at_span(open, missing_comma(place)),
                 None => errors.add(error),
             }
+        }
+        if place == Place::Counter {
+            one_value(&args, errors);
         }
         args
     }
 
     fn read_all(&mut self, place: Place, input: ParseStream, errors: &mut Errors) -> syn::Result<()> {
-        if place != Place::Trace && !self.read_name(place, input, errors)? {
-            return Ok(());
+        if place != Place::Trace {
+            let more = self.read_name(place, input, errors)?;
+            if matches!(place, Place::Step | Place::Counter) {
+                self.read_number(place, input, errors)?;
+            } else if !more {
+                return Ok(());
+            }
         }
         while !input.is_empty() {
             self.read_one(place, input, errors)?;
@@ -60,7 +71,7 @@ impl Args {
             } else {
                 let next: TokenTree = input.fork().parse()?;
                 if input.peek(syn::token::Brace) {
-                    errors.at_span(open_span(&next), MISSING_COMMA_BLOCK);
+                    errors.at_span(open_span(&next), missing_comma(place));
                     return Ok(());
                 }
                 errors.at(&next, "missing `,` before this");
@@ -72,11 +83,12 @@ impl Args {
         Ok(())
     }
 
-    /// Reads the name that `scope!` and `span!` begin with and the comma behind it; false where nothing more makes
+    /// Reads the name that the macros begin with and the comma behind it; false where nothing more makes
     /// sense.
     fn read_name(&mut self, place: Place, input: ParseStream, errors: &mut Errors) -> syn::Result<bool> {
         let word = place.word();
-        let missing = format!("a {word} begins with its name: `{word}!(\"name\", …)`");
+        let one = place.one();
+        let missing = format!("{one} begins with its name: `{word}!(\"name\", …)`");
         if input.is_empty() {
             errors.at_span(Span::call_site(), missing);
             return Ok(false);
@@ -107,7 +119,7 @@ impl Args {
             input.parse::<Token![,]>()?;
         } else {
             let next: TokenTree = input.fork().parse()?;
-            let message = if input.peek(syn::token::Brace) { MISSING_COMMA_BLOCK } else { "missing `,` before this" };
+            let message = if input.peek(syn::token::Brace) { missing_comma(place) } else { "missing `,` before this" };
             errors.at_span(open_span(&next), message);
         }
         Ok(true)
@@ -164,14 +176,16 @@ impl Args {
             other => return Err(syn::Error::new_spanned(other, "expected a block")),
         };
         match place {
-            Place::Scope => {
+            Place::Scope | Place::Step => {
                 let rest: TokenStream = input.fork().parse()?;
                 let last = rest.is_empty() || (input.peek(Token![,]) && rest.into_iter().count() == 1);
                 if !last {
+                    let form = form_with_block(place);
                     errors.at_span(
                         block.span_open(),
-                        "the block comes last: `scope!(\"name\", key = value, { … })`; a value that is a block \
-                         follows its key: `key = { … }`",
+                        format_args!(
+                            "the block comes last: {form}; a value that is a block follows its key: `key = {{ … }}`"
+                        ),
                     );
                 }
                 self.block = Some(block);
@@ -183,6 +197,13 @@ impl Args {
                 errors.at_span(
                     block.span_open(),
                     "a task takes no block; it describes a future: `async { … }.traced(task!(\"name\"))`",
+                );
+            }
+            Place::Instant | Place::Counter => {
+                let one = place.one();
+                errors.at_span(
+                    block.span_open(),
+                    format_args!("{one} takes no block, since it has no length; use `scope!(\"name\", {{ … }})`"),
                 );
             }
             Place::Trace => errors.at_span(block.span_open(), EXPECTED_FIELD_TRACE),
@@ -221,6 +242,9 @@ impl Args {
             _ => {}
         }
         let value: Expr = input.parse()?;
+        if refused(place, &word, &key, errors) {
+            return Ok(());
+        }
         match word.as_str() {
             "level" => match level(&value) {
                 Some(level) => self.level.set(&key, level, errors),
@@ -247,6 +271,8 @@ impl Args {
                 }
                 _ => self.root.set(&key, value, errors),
             },
+            "sends" => self.sends.set(&key, value, errors),
+            "receives" => self.receives.set(&key, value, errors),
             "name" if in_trace => match literal(&value) {
                 Ok(Lit::Str(name)) => self.name.set(&key, name, errors),
                 _ => errors.at(
@@ -261,7 +287,7 @@ impl Args {
             "self" | "Self" | "super" | "_" => {
                 errors.at(&key, format_args!("`{word}` cannot be a key; give the value a name: `key = …`"));
             }
-            _ => self.fields.push(Field { key: key.unraw().to_string(), ident: key, value }),
+            _ => self.fields.push(Field::metadata(key.unraw().to_string(), key, value)),
         }
         Ok(())
     }
@@ -304,6 +330,14 @@ impl Args {
                 "root" => {
                     errors.at(&ident, "`root` is reserved: write `root = true`, or `r#root` to record the variable");
                 }
+                "sends" | "receives" => {
+                    errors.at(
+                        &ident,
+                        format_args!(
+                            "`{word}` is reserved: write `{word} = flow`, or `r#{word}` to record the variable"
+                        ),
+                    );
+                }
                 "name" if place == Place::Trace => {
                     errors.at(&ident, "`name` is reserved: write `name = \"…\"`, or `r#name` to record the variable");
                 }
@@ -321,7 +355,7 @@ impl Args {
                 }
                 _ => {
                     let value = variable(&ident);
-                    self.fields.push(Field { key: ident.unraw().to_string(), ident, value });
+                    self.fields.push(Field::metadata(ident.unraw().to_string(), ident, value));
                 }
             }
             return Ok(());
@@ -330,7 +364,7 @@ impl Args {
         match &value {
             Expr::Field(field) => match (&*field.base, &field.member) {
                 (Expr::Path(base), syn::Member::Named(key)) if base.path.is_ident("self") => {
-                    self.fields.push(Field { key: key.unraw().to_string(), ident: key.clone(), value });
+                    self.fields.push(Field::metadata(key.unraw().to_string(), key.clone(), value));
                 }
                 (_, syn::Member::Named(key)) => {
                     errors.at(&value, format_args!("a value needs a key: `{} = {}`", key.unraw(), one_line(&value)));
@@ -347,9 +381,22 @@ impl Args {
 
 /// The word by which the attribute marks itself when it moves behind all others.
 pub(crate) const LAST: &str = "__zprof_last";
-const MISSING_COMMA_BLOCK: &str = "missing `,` before the block: `scope!(\"name\", key = value, { … })`";
 const NAME_NOT_A_STRING: &str = "a name is a string literal: `\"…\"`";
 const EXPECTED_FIELD_TRACE: &str = "expected `\"name\"`, `key = value`, `key` or `self.key`";
+
+fn missing_comma(place: Place) -> &'static str {
+    match place {
+        Place::Step => "missing `,` before the block: `step!(\"name\", n, { … })`",
+        _ => "missing `,` before the block: `scope!(\"name\", key = value, { … })`",
+    }
+}
+
+fn form_with_block(place: Place) -> &'static str {
+    match place {
+        Place::Step => "`step!(\"name\", n, { … })`",
+        _ => "`scope!(\"name\", key = value, { … })`",
+    }
+}
 
 fn level(value: &Expr) -> Option<Level> {
     let Expr::Path(path) = value else { return None };
@@ -402,7 +449,7 @@ fn skip_to_comma(input: ParseStream) -> syn::Result<()> {
 
 /// Where `key = value { … }` was written: syn sees a struct literal and complains inside the block.
 fn block_without_comma(place: Place, tokens: &TokenStream) -> Option<Span> {
-    if place != Place::Scope {
+    if !matches!(place, Place::Scope | Place::Step) {
         return None;
     }
     let tokens: Vec<TokenTree> = tokens.clone().into_iter().collect();
@@ -415,7 +462,7 @@ fn block_without_comma(place: Place, tokens: &TokenStream) -> Option<Span> {
 }
 
 /// The first place of a token tree: a group is shown by its opening bracket, not by all that it holds.
-fn open_span(token: &TokenTree) -> Span {
+pub(crate) fn open_span(token: &TokenTree) -> Span {
     match token {
         TokenTree::Group(group) if group.delimiter() != Delimiter::None => group.span_open(),
         other => other.span(),

@@ -39,7 +39,7 @@ pub mod session;
 
 pub use error::{Error, ErrorKind, Result};
 #[cfg(not(zprof_loom))]
-pub use record::{Span, Task, TraceFuture, Traced};
+pub use record::{Flow, Span, Task, TraceFuture, Traced, flow};
 #[cfg(not(zprof_loom))]
 pub use session::{AdvancedValue, DeviceType, Linkage, Platform, Profile, Profiler, ProfilerOptions, SessionId};
 pub use site::Level;
@@ -74,8 +74,8 @@ pub mod __test;
 pub mod __private {
     pub use crate::ENABLED;
     pub use crate::record::{
-        Entered, Fallible, Guard, Here, NUMBER, Returns, Word, always, call, described, entered, hears, inert, never,
-        open_at, returned, traced, traced_and, undescribed, word,
+        Entered, Fallible, Guard, Here, Link, NUMBER, Returns, Sample, StepNumber, Word, always, call, count_at,
+        described, entered, hears, inert, mark_at, never, open_at, returned, traced, traced_and, undescribed, word,
     };
     pub use crate::site::{Callsite, Level, Memo, NO_FILTER, Site};
     pub use crate::value::{Root, Value, Variant, Variants};

@@ -59,6 +59,10 @@ pub enum Kind {
     Optional(&'static Kind),
     /// Number of a task, shifted by one, with a bit for its first poll. It is the last value of a poll, and has no key.
     Number,
+    /// Number of a flow that begins at the event, or 0 for "leave this key out".
+    Sends,
+    /// The same of one that ends there.
+    Receives,
 }
 
 pub(crate) mod sealed {
@@ -103,6 +107,11 @@ impl<K> One<K> {
     pub(crate) const fn new(word: u64) -> Self {
         Self(word, std::marker::PhantomData)
     }
+
+    #[inline(always)]
+    pub(crate) fn word(self) -> u64 {
+        self.0
+    }
 }
 
 macro_rules! one_word {
@@ -142,6 +151,8 @@ one_word! {
     CharWord Kind::Char, |line, word| line.push_char(word);
     // No label shows it.
     NumberWord Kind::Number, |line, word| if word < u64::MAX { return false } else { line.push_uint(word) };
+    SendsWord Kind::Sends, |line, word| if word == 0 { return false } else { line.push_uint(word) };
+    ReceivesWord Kind::Receives, |line, word| if word == 0 { return false } else { line.push_uint(word) };
 }
 
 macro_rules! scalar {
@@ -452,7 +463,9 @@ tuples! {
 }
 
 /// A site with the types of its arguments: what a begin record points at. A generic function has one per instance.
+/// It is aligned so that the low bits of its address can tell records apart.
 #[derive(Debug)]
+#[repr(align(8))]
 pub struct Shape {
     /// Gives the site.
     pub site: fn() -> &'static Site,

@@ -40,6 +40,9 @@
 /// - `filter = N`: the bit, 0 to 31, that a session's filter must hold.
 /// - `root = <bool>`: the scope is a step of its own, for readers that group by step.
 ///
+/// - `sends = flow` and `receives = flow`: an arrow goes from here to the other end of the [`flow`](crate::flow()), or comes
+///   from there.
+///
 /// `r#level = value` records a key of that name.
 ///
 /// ```
@@ -47,6 +50,30 @@
 /// zprof::scope!("train", root = true, step_num = i, level = info, filter = 3, r#level = 7);
 /// # }
 /// ```
+///
+/// # Flows
+///
+/// What is handed to another thread, or to later, leaves an arrow in XProf and in Perfetto's native trace; and what the
+/// receiver does counts to the step of the sender.
+///
+/// ```
+/// let (sender, receiver) = std::sync::mpsc::channel();
+/// let worker = std::thread::spawn(move || {
+///     while let Ok((batch, flow)) = receiver.recv() {
+///         zprof::scope!("compute", batch, receives = flow);
+///     }
+/// });
+/// for batch in 0..2 {
+///     let flow = zprof::flow();
+///     zprof::scope!("submit", batch, sends = flow);
+///     sender.send((batch, flow)).unwrap();
+/// }
+/// drop(sender);
+/// worker.join().unwrap();
+/// ```
+///
+/// XProf shows one arrow an event: of a scope with both ends, the other belongs on an [`instant!`](crate::instant) inside.
+/// The polls of a task are joined by arrows of their own, so `sends` and `receives` stand on what is inside it.
 ///
 /// What a key and a literal may not hold: `#`, which ends the name in the one-line label that annotation tools show;
 /// a leading `_` in a key; the same key twice.
@@ -72,6 +99,61 @@ macro_rules! scope {
 macro_rules! span {
     ($($arguments:tt)*) => {
         $crate::__private::__span! { [$crate] $($arguments)* }
+    };
+}
+
+/// Records a step, such as one of a training loop: a [`scope!`](crate::scope) that readers group by.
+///
+/// A number follows the name; the rest is as with `scope!`, in both forms. It is the same as
+/// `scope!("name", root = true, step_num = n)`: XProf shows the step as `<name> <n>`, and counts what is inside it on the
+/// same thread to it, and what [`flow`](crate::flow())s lead to from there.
+///
+/// ```
+/// let mut loss = 1.0;
+/// for n in 0..3 {
+///     zprof::step!("train", n, rate = 0.5); // a statement: open to the end of this block
+///     loss = zprof::step!("inner", n, { loss * 0.5 }); // a block: its value is the block's value
+/// }
+/// # assert_eq!(loss, 0.125);
+/// ```
+#[macro_export]
+macro_rules! step {
+    ($($arguments:tt)*) => {
+        $crate::__private::__step! { [$crate] $($arguments)* }
+    };
+}
+
+/// Records that something happens, now: an event without length on the line of its thread.
+///
+/// Arguments are those of [`scope!`](crate::scope), without a block and without `root`. XProf and the JSON show it as a
+/// slice of 1 ps, Perfetto's native trace as an instant, and tools as a mark.
+///
+/// ```
+/// # let (key, entries) = ("a", 3);
+/// zprof::instant!("cache.evict", key, left = entries - 1, level = info);
+/// ```
+#[macro_export]
+macro_rules! instant {
+    ($($arguments:tt)*) => {
+        $crate::__private::__instant! { [$crate] $($arguments)* }
+    };
+}
+
+/// Records the value that a counter has now: viewers draw the curve of all its values.
+///
+/// The value is an integer of at most 64 bits or a float, and its key, where one is given, is its unit. What has one name
+/// is one counter of the process, whichever threads and places the values come from; it keeps one unit. `level` and `filter`
+/// may follow, as in [`scope!`](crate::scope). Tools do not see counters.
+///
+/// ```
+/// # let queue = vec![1, 2];
+/// zprof::counter!("queue", queue.len());
+/// zprof::counter!("weights", bytes = 4 * queue.len(), level = info);
+/// ```
+#[macro_export]
+macro_rules! counter {
+    ($($arguments:tt)*) => {
+        $crate::__private::__counter! { [$crate] $($arguments)* }
     };
 }
 

@@ -3,11 +3,11 @@
 
 pub use core;
 
-pub use zprof_macros::{__scope, __span, __task};
+pub use zprof_macros::{__counter, __instant, __scope, __span, __step, __task};
 pub use zprof_runtime::__private::{
-    Callsite, ENABLED, Entered, Fallible, Guard, Here, Level, Memo, NO_FILTER, NUMBER, Returns, Root, Site, Value,
-    Variant, Variants, Word, always, call, described, entered, hears, inert, never, open_at, returned, traced,
-    traced_and, undescribed, word,
+    Callsite, ENABLED, Entered, Fallible, Guard, Here, Level, Link, Memo, NO_FILTER, NUMBER, Returns, Root, Sample,
+    Site, StepNumber, Value, Variant, Variants, Word, always, call, count_at, described, entered, hears, inert,
+    mark_at, never, open_at, returned, traced, traced_and, undescribed, word,
 };
 
 /// Its name is the advice that rustc prints where a value is expected: "this error originates in the macro …".

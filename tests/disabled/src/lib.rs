@@ -22,6 +22,11 @@ mod tests {
     }
 
     impl Model {
+        fn link(&self) -> zprof::Flow {
+            self.count();
+            zprof::flow()
+        }
+
         fn count(&self) -> u32 {
             self.calls.set(self.calls.get() + 1);
             self.calls.get()
@@ -34,6 +39,10 @@ mod tests {
             let mut span = zprof::span!("span", calls = self.count());
             span.record("key", only_here);
             span.end();
+            zprof::instant!("instant", calls = self.count());
+            zprof::counter!("counter", self.count());
+            zprof::scope!("flow", sends = self.link(), receives = Some(self.link()), {});
+            zprof::step!("step", self.count(), calls = self.count(), {});
             zprof::scope!("block", calls = self.count(), { only_metadata + 1 })
         }
     }

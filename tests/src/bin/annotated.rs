@@ -19,6 +19,7 @@ fn main() -> Outcome {
         ["values"] => values(),
         ["ways-out"] => ways_out(),
         ["threads"] => threads(),
+        ["marks"] => marks(),
         ["destructor"] => destructor(),
         ["sessions", folder] => sessions(folder)?,
         ["constructor", library] => constructor(library)?,
@@ -64,6 +65,19 @@ fn returns_early(early: bool) -> Option<u8> {
     let value = None?;
     zprof::scope!("never");
     Some(value)
+}
+
+/// Instants in and out of scopes, and what tools do not see.
+fn marks() {
+    let flow = zprof::flow();
+    zprof::instant!("whole", a = 1, b = "x");
+    zprof::step!("step", 3, {
+        for n in 0..2_u8 {
+            zprof::instant!("in it", n, text = String::from("a#b"));
+        }
+        zprof::counter!("counter", 1);
+    });
+    zprof::instant!("plain", level = verbose, sends = None, receives = Some(flow).filter(|_| false));
 }
 
 /// Ends that are not the end of a block.

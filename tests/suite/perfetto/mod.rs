@@ -3,6 +3,7 @@
 
 mod fixtures;
 mod generated;
+mod marks;
 // Only Linux holds a process to a limit of address space.
 #[cfg(target_os = "linux")]
 mod memory;

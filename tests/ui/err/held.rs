@@ -25,3 +25,9 @@ fn boxed() -> std::pin::Pin<Box<dyn Future<Output = ()>>> {
 }
 
 fn main() {}
+
+#[zprof::trace]
+async fn step(n: u32) {
+    zprof::step!("step", n);
+    std::future::ready(()).await;
+}

@@ -22,7 +22,7 @@ pub(crate) use line::Line;
 pub(crate) use probe::{Asker, probe};
 #[cfg(unix)]
 pub(crate) use probe::{Held, hold};
-pub(crate) use thread::{pop, push};
+pub(crate) use thread::{mark, pop, push};
 
 use crate::site::Site;
 
@@ -41,6 +41,9 @@ pub(crate) trait Backend: Sync {
 
     /// The innermost scope of this thread closes: the one that was pushed as `id`.
     fn pop(&self, id: u64);
+
+    /// Something happens on this thread, now.
+    fn mark(&self, label: Label<'_>);
 
     /// What the calling thread is called.
     fn name_thread(&self, tid: u64, name: &CStr);

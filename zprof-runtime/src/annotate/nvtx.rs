@@ -1,4 +1,4 @@
-//! NVTX: ranges in Nsight Systems and all that injects itself through `NVTX_INJECTION64_PATH`.
+//! NVTX: ranges and marks in Nsight Systems and all that injects itself through `NVTX_INJECTION64_PATH`.
 //!
 //! They are push/pop ranges of the domain `TSL`, which XLA uses too. A range has the colour and category of its module; the
 //! category's name is the module's path. A label without values of its own is registered once per site.
@@ -64,6 +64,16 @@ impl Backend for Nvtx {
             let message = MessageValue { ascii: label.as_ptr() };
             push(prepared.domain, &EventAttributes { message, ..prepared.attributes });
         }
+    }
+
+    fn mark(&self, label: Label<'_>) {
+        let Some(prepared) = Prepared::of(label.site) else { return };
+        let mut attributes = prepared.attributes;
+        if label.written.is_some() {
+            attributes.message = MessageValue { ascii: label.as_ptr() };
+        }
+        // SAFETY: the handle is the one that NVTX gave, and the attributes live through the call with what they point at.
+        unsafe { ffi::nvtxDomainMarkEx(prepared.domain, &raw const attributes) };
     }
 
     #[inline]

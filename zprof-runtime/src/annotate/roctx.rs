@@ -1,4 +1,4 @@
-//! ROCTx: ranges in rocprofv3 and AMD's older profilers.
+//! ROCTx: ranges and marks in rocprofv3 and AMD's older profilers.
 //!
 //! Nothing of AMD's is linked. A tool is taken to be there if ROCTx is in the process already, or if the environment is
 //! that of a tool; only then is ROCTx loaded. Which of its libraries it is, is a matter of the tool: rocprofv3 sees what
@@ -22,6 +22,7 @@ const LIBRARIES: [&str; 2] = ["librocprofiler-sdk-roctx.so.1", "libroctx64.so.4"
 const TOOL_VARIABLES: [&str; 3] = ["ROCP_TOOL_LIBRARIES", "ROCPROFILER_TOOL_LIBRARIES", "HSA_TOOLS_LIB"];
 
 type Push = unsafe extern "C" fn(*const c_char) -> c_int;
+type Mark = unsafe extern "C" fn(*const c_char);
 type Pop = unsafe extern "C" fn() -> c_int;
 type Name = unsafe extern "C" fn(*const c_char) -> c_int;
 
@@ -29,6 +30,7 @@ type Name = unsafe extern "C" fn(*const c_char) -> c_int;
 struct Functions {
     push: Push,
     pop: Pop,
+    mark: Mark,
     /// Newer libraries only.
     name_thread: Option<Name>,
 }
@@ -68,6 +70,13 @@ impl Backend for Roctx {
         }
     }
 
+    fn mark(&self, label: Label<'_>) {
+        if let Some(functions) = FUNCTIONS.get() {
+            // SAFETY: the function is the library's, and the label is a C string that it copies.
+            unsafe { (functions.mark)(label.as_ptr()) };
+        }
+    }
+
     fn name_thread(&self, _tid: u64, name: &CStr) {
         if let Some(name_thread) = FUNCTIONS.get().and_then(|functions| functions.name_thread) {
             // SAFETY: the function is the library's, and the name is a C string that it copies.
@@ -87,12 +96,15 @@ impl Functions {
     fn of(library: &Library) -> Result<Self, LoadError> {
         let push = library.address("roctxRangePushA")?;
         let pop = library.address("roctxRangePop")?;
+        let mark = library.address("roctxMarkA")?;
         let name_thread = library.address("roctxNameOsThread").ok();
         Ok(Self {
             // SAFETY: `int roctxRangePushA(const char*)` is the function of that name in all of AMD's releases.
             push: unsafe { std::mem::transmute::<*mut c_void, Push>(push) },
             // SAFETY: and `int roctxRangePop()`.
             pop: unsafe { std::mem::transmute::<*mut c_void, Pop>(pop) },
+            // SAFETY: and `void roctxMarkA(const char*)`.
+            mark: unsafe { std::mem::transmute::<*mut c_void, Mark>(mark) },
             // SAFETY: and `int roctxNameOsThread(const char*)`.
             name_thread: name_thread.map(|name| unsafe { std::mem::transmute::<*mut c_void, Name>(name) }),
         })

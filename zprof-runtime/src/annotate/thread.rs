@@ -56,6 +56,25 @@ pub(crate) fn push<R: RawArgs>(seen: Seen, site: fn() -> &'static Site, values: 
         .unwrap_or(0)
 }
 
+/// Shows the backends `seen` an instant; nothing happens where [`push`] opens nothing.
+#[cold]
+#[inline(never)]
+pub(crate) fn mark<R: RawArgs>(seen: Seen, site: fn() -> &'static Site, values: R) {
+    let _ = THREAD.try_with(|thread| {
+        let Ok(mut thread) = thread.try_borrow_mut() else { return };
+        if thread.named & seen != seen {
+            thread.introduce(seen);
+        }
+        let site = site();
+        let whole = site.is_whole();
+        if !whole {
+            thread.line.write(site, values);
+        }
+        let label = Label { site, written: if whole { None } else { Some(&thread.line) } };
+        each(seen, |backend| backend.mark(label));
+    });
+}
+
 /// Closes the range `id`, and those within it that are still open. Nothing happens if it is not open, or 0.
 #[cold]
 #[inline(never)]

@@ -1,6 +1,6 @@
 //! Reads records back out of the words of a chunk; `ring.rs` has the layout.
 
-use super::ring::{BEGIN, CLOSE, EARLY, END, NOTE_WORDS, TASK, TASK_WORDS};
+use super::ring::{BEGIN, CLOSE, COUNT, COUNT_WORDS, EARLY, END, NOTE_WORDS, TASK, TASK_WORDS};
 use crate::site::Site;
 use crate::value::{Kind, Shape};
 
@@ -42,6 +42,12 @@ pub(crate) enum Record<'a> {
         task: u64,
         site: fn() -> &'static Site,
     },
+    /// A sample of a counter.
+    Count {
+        tick: u64,
+        shape: &'static Shape,
+        value: u64,
+    },
 }
 
 /// Metadata that was added to an open scope.
@@ -62,6 +68,10 @@ pub(crate) enum Decoded<'a> {
     Single(f32),
     Char(char),
     Text(&'a str),
+    /// Number of a flow that begins here.
+    Sends(u64),
+    /// Number of a flow that ends here.
+    Receives(u64),
 }
 
 impl<'a> Words<'a> {
@@ -142,6 +152,13 @@ impl<'a> Records<'a> {
             // SAFETY: the third word of an early end is the address of a site's function; see `Local::end_elsewhere`.
             return Some(Record::Early { tick, site: unsafe { site(third) } });
         }
+        if second & 7 == COUNT {
+            self.at += COUNT_WORDS;
+            // SAFETY: with its low bits gone, the second word of a sample is the exposed address of a static shape; see
+            // `Writer::count`.
+            let shape: &'static Shape = unsafe { &*std::ptr::with_exposed_provenance(address(second & !7)) };
+            return Some(Record::Count { tick, shape, value: third });
+        }
         let &fourth = rest.get(3)?;
         if second == TASK {
             self.at += TASK_WORDS;
@@ -195,8 +212,10 @@ pub(crate) fn value<'a>(kind: &Kind, words: &'a [u64]) -> Option<(Option<Decoded
     let value = match kind {
         Kind::Bool => Decoded::Bool(word != 0),
         Kind::Number => return Some((None, rest)),
-        Kind::Flag if word == 0 => return Some((None, rest)),
+        Kind::Flag | Kind::Sends | Kind::Receives if word == 0 => return Some((None, rest)),
         Kind::Flag => Decoded::Bool(true),
+        Kind::Sends => Decoded::Sends(word),
+        Kind::Receives => Decoded::Receives(word),
         Kind::Signed => Decoded::Signed(i64::from_ne_bytes(word.to_ne_bytes())),
         Kind::Unsigned => Decoded::Unsigned(word),
         Kind::Float => Decoded::Float(f64::from_bits(word)),

@@ -50,6 +50,15 @@ pub(crate) struct TaskEnd {
     pub(crate) site: fn() -> &'static Site,
 }
 
+/// A sample of a counter.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Count {
+    pub(crate) tick: u64,
+    pub(crate) shape: &'static Shape,
+    /// The bits of the value, of the shape's only kind.
+    pub(crate) value: u64,
+}
+
 /// The scopes of one thread, ready to be walked in the order of their begins.
 #[derive(Debug)]
 pub(crate) struct Scopes<'a> {
@@ -67,6 +76,7 @@ pub(crate) struct Scopes<'a> {
     /// Scopes from before the session, in the order of their ends.
     pub(crate) early: Vec<Early>,
     pub(crate) tasks: Vec<TaskEnd>,
+    pub(crate) counts: Vec<Count>,
 }
 
 /// A scope without an end as yet.
@@ -152,7 +162,8 @@ impl<'a> Scopes<'a> {
         // A scope takes three words or more, so this is enough, and what is not used is never touched.
         let most = chunks.iter().map(|chunk| chunk.len()).sum::<usize>() / 3 + 1;
         let (ends, fates, notes, early) = (Vec::with_capacity(most), Vec::new(), Vec::new(), Vec::new());
-        let mut scopes = Self { chunks, last, late: 0, ends, fates, notes, early, tasks: Vec::new() };
+        let (tasks, counts) = (Vec::new(), Vec::new());
+        let mut scopes = Self { chunks, last, late: 0, ends, fates, notes, early, tasks, counts };
         let mut open = Nest::default();
         // Loops in loops, not one flattened iterator: a record then stays in registers.
         for chunk in chunks {
@@ -202,6 +213,11 @@ impl<'a> Scopes<'a> {
             Record::Task { tick, task, site } => {
                 if tick <= self.last {
                     self.tasks.push(TaskEnd { end: tick, task, site });
+                }
+            }
+            Record::Count { tick, shape, value } => {
+                if tick <= self.last {
+                    self.counts.push(Count { tick, shape, value });
                 }
             }
             Record::Note { position, note } => {

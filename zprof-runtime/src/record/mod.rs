@@ -6,6 +6,8 @@ pub(crate) mod decode;
 #[cfg(not(zprof_loom))]
 pub(crate) mod drain;
 #[cfg(not(zprof_loom))]
+mod flow;
+#[cfg(not(zprof_loom))]
 #[allow(unsafe_code)] // gives functions to pthread_atfork
 mod fork;
 #[cfg(not(zprof_loom))]
@@ -14,6 +16,8 @@ mod guard;
 mod helper;
 #[cfg(not(zprof_loom))]
 mod lock;
+#[cfg(not(zprof_loom))]
+mod marks;
 #[cfg(all(test, zprof_loom))]
 #[allow(unsafe_code)] // plays the part of thread.rs
 mod model;
@@ -34,11 +38,15 @@ pub(crate) mod task;
 mod thread;
 
 #[cfg(not(zprof_loom))]
+pub use flow::{Flow, Link, flow};
+#[cfg(not(zprof_loom))]
 pub(crate) use guard::is_recorded;
 #[cfg(not(zprof_loom))]
 pub(crate) use guard::probe;
 #[cfg(not(zprof_loom))]
 pub use guard::{Guard, Span, hears, inert, open_at, word};
+#[cfg(not(zprof_loom))]
+pub use marks::{Sample, StepNumber, count_at, mark_at};
 #[cfg(not(zprof_loom))]
 pub use outcome::{Fallible, Returns, always, call, never, returned};
 #[cfg(not(zprof_loom))]

@@ -7,12 +7,15 @@
 //! | [`BEGIN`] | a scope opens | tick, address of its [`Shape`], then its metadata as the shape says |
 //! | [`END`] | the innermost open scope of this chunk closes | tick |
 //! | [`CLOSE`] | a scope closes that is not innermost, or began elsewhere | tick, begin tick, position of its begin |
-//! | [`OTHER`] | told by its second word | see [`EARLY`], [`TASK`] and [`NOTE`] |
+//! | [`OTHER`] | told by its second word | see [`EARLY`], [`TASK`], [`COUNT`] and [`NOTE`] |
 //!
 //! [`EARLY`]: tick, 0, address of the site's function: a scope ends that was open before the session started.
 //! [`TASK`]: tick, 2, number of a task and what became of it, address of its site's function: a task ends.
+//! [`COUNT`]: tick, address of the counter's [`Shape`] + 4, the value's bits: a sample of a counter.
 //! [`NOTE`]: tick, position of a begin + 1, address of the key, its length, address of a [`Kind`], the value's words:
 //! metadata added to an open scope.
+//!
+//! An instant is a begin and an end with one tick, which become visible together.
 //!
 //! The position of a record is its place in the thread's whole stream, in bytes of slots; it never repeats.
 
@@ -34,6 +37,10 @@ pub(crate) const CLOSE: u64 = 2;
 pub(crate) const OTHER: u64 = 3;
 /// Second word of a record that ends a scope from before the session.
 pub(crate) const EARLY: u64 = 0;
+/// Low three bits of the second word of a counter's sample; the rest is the address of its shape.
+pub(crate) const COUNT: u64 = 4;
+/// Words of a counter's sample.
+pub(crate) const COUNT_WORDS: usize = 3;
 /// Second word of a record that ends a task. A note's is one more than a multiple of eight.
 pub(crate) const TASK: u64 = 2;
 /// Words of a task's end.
@@ -407,6 +414,47 @@ impl Writer {
         self.publish(after);
         self.limit.set(self.limit.get().wrapping_sub(END_BYTES));
         Mark { position, outer: self.top.replace(position), tick }
+    }
+
+    /// Writes a scope that begins and ends at one tick.
+    ///
+    /// # Safety
+    ///
+    /// `room` must come from [`Writer::room`] of this writer for `3 + raws.words()` words, with nothing written since.
+    pub(crate) unsafe fn instant<R: RawArgs>(
+        &self,
+        room: Room,
+        shape: &'static Shape,
+        raws: R,
+        now: impl FnOnce() -> u64,
+    ) {
+        let at = room.0;
+        // SAFETY: there is room for the begin, the metadata and the end.
+        let second = unsafe { at.add(1) };
+        // SAFETY: as above.
+        let third = unsafe { at.add(2) };
+        // SAFETY: the slots belong to this writer until they are published.
+        let end = unsafe { raws.write(third) };
+        // SAFETY: as above.
+        unsafe { Slot::write(second, std::ptr::from_ref(shape).expose_provenance() as u64) };
+        let tick = now();
+        // SAFETY: as above.
+        unsafe { Slot::write(at, head(tick, BEGIN)) };
+        // SAFETY: as above.
+        unsafe { Slot::write(end, head(tick, END)) };
+        // SAFETY: as above.
+        self.publish(unsafe { end.add(1) });
+    }
+
+    /// Writes a sample of a counter.
+    ///
+    /// # Safety
+    ///
+    /// `room` must come from [`Writer::room`] of this writer for [`COUNT_WORDS`] words, with nothing written since.
+    pub(crate) unsafe fn count(&self, _room: Room, shape: &'static Shape, value: u64, tick: u64) {
+        let shape = std::ptr::from_ref(shape).expose_provenance() as u64 | COUNT;
+        // SAFETY: there is room for three words.
+        unsafe { self.words([head(tick, OTHER), shape, value]) };
     }
 
     /// Writes the end of the scope that is innermost: `mark.position` must equal [`Writer::top`].

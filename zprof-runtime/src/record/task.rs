@@ -185,7 +185,7 @@ fn show(value: Decoded<'_>, line: &mut Line) {
     match value {
         Decoded::Bool(value) => line.push_uint(u64::from(value)),
         Decoded::Signed(value) => line.push_int(value),
-        Decoded::Unsigned(value) => line.push_uint(value),
+        Decoded::Unsigned(value) | Decoded::Sends(value) | Decoded::Receives(value) => line.push_uint(value),
         Decoded::Float(value) => line.push_display(value),
         Decoded::Single(value) => line.push_display(value),
         Decoded::Char(value) => line.push_char(u64::from(u32::from(value))),
@@ -239,7 +239,8 @@ thread_local! {
     static ENTERED: Cell<Option<(Mark, Word)>> = const { Cell::new(None) };
 }
 
-fn new_number() -> u64 {
+/// A number that no other task or flow of the process has.
+pub(super) fn new_number() -> u64 {
     let (mut next, mut end) = NUMBERS.get();
     if next == end {
         next = NEXT.fetch_add(BLOCK, Ordering::Relaxed);

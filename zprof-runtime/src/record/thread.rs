@@ -4,7 +4,7 @@ use std::cell::Cell;
 
 use super::primitive::Arc;
 use super::registry::{Log, Shared, Word};
-use super::ring::{Mark, NOTE_WORDS, Room, TASK_WORDS, Writer};
+use super::ring::{COUNT_WORDS, Mark, NOTE_WORDS, Room, TASK_WORDS, Writer};
 use crate::clock::Source;
 use crate::site::Site;
 use crate::value::{Raw, RawArgs, Shape};
@@ -99,16 +99,32 @@ impl Local {
     /// The same for sessions that are not the usual one, new sessions, and full chunks. `None` where the scope is dropped
     /// and counted.
     pub(crate) fn begin_slowly<R: RawArgs>(&self, word: Word, shape: &'static Shape, raws: R) -> Option<Mark> {
-        let words = 2 + raws.words();
-        let mut room = None;
-        if self.writer.epoch() == word.epoch() {
-            room = self.writer.room(words);
-        }
-        if room.is_none() {
-            room = self.room_for_begin(word, words);
-        }
+        let room = self.room_now(word, 2 + raws.words());
         // SAFETY: the room is this writer's, for these words, and nothing was written since.
         room.map(|room| unsafe { self.writer.begin(room, shape, raws, || word.now()) })
+    }
+
+    /// Records a scope without length, or counts it among the dropped.
+    pub(crate) fn instant<R: RawArgs>(&self, word: Word, shape: &'static Shape, raws: R) {
+        if let Some(room) = self.room_now(word, 3 + raws.words()) {
+            // SAFETY: the room is this writer's, for these words, and nothing was written since.
+            unsafe { self.writer.instant(room, shape, raws, || word.now()) }
+        }
+    }
+
+    /// Records a sample of a counter, or counts it among the dropped.
+    pub(crate) fn count(&self, word: Word, shape: &'static Shape, value: u64) {
+        if let Some(room) = self.room_now(word, COUNT_WORDS) {
+            // SAFETY: the room is this writer's, for these words, and nothing was written since.
+            unsafe { self.writer.count(room, shape, value, word.now()) }
+        }
+    }
+
+    /// Room for a record; `None` where it is dropped and counted.
+    #[inline]
+    fn room_now(&self, word: Word, words: usize) -> Option<Room> {
+        let room = if self.writer.epoch() == word.epoch() { self.writer.room(words) } else { None };
+        room.or_else(|| self.room_for_begin(word, words))
     }
 
     /// Ends the innermost scope of a usual session; `false` where [`end_slowly`](Self::end_slowly) must.

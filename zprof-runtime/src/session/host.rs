@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use foldhash::fast::FixedState;
 
+use super::counters::Counters;
 use super::tasks::{Tasks, flow};
 use crate::clock::Cursor;
 use crate::record::Stream;
@@ -38,6 +39,8 @@ pub(crate) struct Host {
     pub(crate) overlapping: Vec<&'static Site>,
     /// Line ids from here on are free.
     pub(crate) next_id: u64,
+    /// Samples of counters; they are events of the plane, but no scopes.
+    pub(crate) samples: u64,
 }
 
 /// Converts all streams, in the order of their threads, and gives each one's memory back before the next.
@@ -52,6 +55,7 @@ pub(crate) fn convert(recorded: &mut Recorded) -> Host {
         losses: Vec::new(),
         overlapping: Vec::new(),
         tasks: Tasks::default(),
+        counters: Counters::default(),
     };
     let threads = streams.len();
     for stream in streams {
@@ -59,8 +63,9 @@ pub(crate) fn convert(recorded: &mut Recorded) -> Host {
         recycle(stream);
     }
     converter.tasks();
-    let Converter { plane, losses, overlapping, next_id, .. } = converter;
-    Host { plane, losses, threads, overlapping, next_id }
+    let Converter { mut plane, losses, overlapping, next_id, counters, .. } = converter;
+    let samples = counters.write(&mut plane);
+    Host { plane, losses, threads, overlapping, next_id, samples }
 }
 
 struct Converter<'a> {
@@ -72,6 +77,7 @@ struct Converter<'a> {
     losses: Vec<Loss>,
     overlapping: Vec<&'static Site>,
     tasks: Tasks,
+    counters: Counters,
 }
 
 impl Converter<'_> {
@@ -92,6 +98,7 @@ impl Converter<'_> {
         let last = if stream.ended == 0 { self.recorded.stop } else { stream.ended.min(self.recorded.stop) };
         let scopes = Scopes::resolve(&words, last);
         self.task_ends(&scopes);
+        self.counters.take(&scopes.counts, self.recorded.timeline.cursor(), &mut self.plane);
         if scopes.len() == 0 && scopes.early.is_empty() {
             return;
         }
@@ -243,6 +250,12 @@ fn put(event: &mut Event<'_>, key: u64, value: Decoded<'_>, names: &mut StatName
         Decoded::Single(value) => StatValue::Double(value.into()),
         Decoded::Char(value) => StatValue::Text(value.encode_utf8(&mut utf8)),
         Decoded::Text(value) => StatValue::Text(value),
+        // Readers take a type and a number together; ours are of no particular type.
+        Decoded::Sends(number) | Decoded::Receives(number) => {
+            let type_key = names.id(if matches!(value, Decoded::Sends(_)) { "_pt" } else { "_ct" });
+            event.stat(type_key, StatValue::Int(0), names);
+            unsigned(number)
+        }
     };
     event.stat(key, value, names);
 }

@@ -1,5 +1,6 @@
 //! The session: start, stop, and the two files. The one place that joins clock, recorder, XSpace and export.
 
+mod counters;
 mod device;
 mod files;
 mod host;
@@ -264,7 +265,7 @@ fn convert(recording: Recording, device: Device, files: RunFiles, options: &Prof
             site.name, site.file, site.line
         ));
     }
-    let (scopes, threads) = (host.plane.events(), host.threads);
+    let (scopes, threads) = (host.plane.events() - host.samples, host.threads);
     let dropped_scopes = host.losses.iter().map(|loss| loss.scopes).sum::<u64>() + recorded.orphans;
     host.plane.stat(names::PROCESS_ID, StatValue::Int(i64::from(std::process::id())));
 

@@ -57,7 +57,9 @@ impl Kept {
         match value {
             Decoded::Bool(value) => Self::Int(i64::from(value)),
             Decoded::Signed(value) => Self::Int(value),
-            Decoded::Unsigned(value) => i64::try_from(value).map_or(Self::Uint(value), Self::Int),
+            Decoded::Unsigned(value) | Decoded::Sends(value) | Decoded::Receives(value) => {
+                i64::try_from(value).map_or(Self::Uint(value), Self::Int)
+            }
             Decoded::Float(value) => Self::Double(value),
             Decoded::Single(value) => Self::Double(value.into()),
             Decoded::Char(value) => Self::Text(value.to_string().into()),

@@ -338,7 +338,7 @@ impl Plane {
     }
 
     /// Id of a kind of event, new or known. Ids begin at 1. The source location becomes stats of the metadata:
-    /// `module_path`, and `source` as `file:line`.
+    /// `module_path`, and `source` as `file:line`; without a file there is none.
     pub(crate) fn event_kind(&mut self, kind: EventKind<'_>) -> u64 {
         let key = (kind.name.into(), kind.module_path.into(), kind.file.into(), kind.line);
         let next = self.kinds_given + 1;
@@ -353,6 +353,9 @@ impl Plane {
                 }
                 if let Some(shown) = display_name(kind.name) {
                     put_bytes(out, 4, shown.as_bytes());
+                }
+                if kind.file.is_empty() {
+                    return;
                 }
                 let source = format!("{}:{}", kind.file, kind.line);
                 let mut stats = Out::default();

@@ -1,4 +1,4 @@
-//! os_signpost: intervals in Instruments, on the track *Points of Interest*.
+//! os_signpost: intervals and events in Instruments, on the track *Points of Interest*.
 //!
 //! Instruments can start at any time, so the backend always counts as attached, and asks for each scope whether
 //! signposts are taken now: nothing is formatted or sent otherwise. What is sent, and when, is decided here over the
@@ -21,6 +21,8 @@ pub(super) static OS: Signpost<system::Macos> = Signpost(system::Macos);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Kind {
+    /// Something happens.
+    Event = 0,
     /// An interval begins.
     Begin = 1,
     /// The interval with the same id ends.
@@ -46,6 +48,9 @@ const HAS_NON_SCALAR: u8 = 0x02;
 /// Type of an argument: a C string, in the upper half, which may be shown to anybody, in the lower.
 const PUBLIC_STRING: u8 = 0x22;
 
+/// The id of what needs none, as the system has it (`OS_SIGNPOST_ID_EXCLUSIVE`).
+const NO_ID: u64 = 0xeeee_b0b5_b2b2_eeee;
+
 fn arguments(label: *const c_char) -> Arguments {
     let mut arguments = [0; 4 + size_of::<usize>()];
     let size = const { size_of::<usize>() as u8 }; // 4 or 8
@@ -69,6 +74,12 @@ impl<S: System> Backend for Signpost<S> {
     fn push(&self, label: Label<'_>, id: u64) {
         if self.0.is_enabled() {
             self.0.emit(Kind::Begin, id, Some(arguments(label.as_ptr())));
+        }
+    }
+
+    fn mark(&self, label: Label<'_>) {
+        if self.0.is_enabled() {
+            self.0.emit(Kind::Event, NO_ID, Some(arguments(label.as_ptr())));
         }
     }
 
@@ -131,8 +142,10 @@ mod tests {
         let signpost = Signpost(Fake { enabled: AtomicBool::new(false), sent: Mutex::new(Vec::new()) });
         assert!(signpost.attach() && !signpost.may_load());
         signpost.push(LABEL, 1);
+        signpost.mark(LABEL);
         signpost.0.enabled.store(true, Ordering::Relaxed);
         signpost.push(LABEL, 2);
+        signpost.mark(LABEL);
         signpost.pop(2);
         signpost.pop(1);
         signpost.push(LABEL, 3);
@@ -143,7 +156,13 @@ mod tests {
         let begin = [vec![2, 1, 0x22, size], label.to_vec()].concat();
         let begin = Some(Arguments::try_from(begin).expect("has the length"));
         let sent = signpost.0.sent.into_inner().expect("no test panics with it");
-        let expected = [(Kind::Begin, 2, begin), (Kind::End, 2, None), (Kind::End, 1, None), (Kind::Begin, 3, begin)];
+        let expected = [
+            (Kind::Begin, 2, begin),
+            (Kind::Event, NO_ID, begin),
+            (Kind::End, 2, None),
+            (Kind::End, 1, None),
+            (Kind::Begin, 3, begin),
+        ];
         assert_eq!(sent, expected);
     }
 }
