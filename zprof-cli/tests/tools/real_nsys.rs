@@ -43,7 +43,7 @@ fn the_llm_examples_ranges_are_in_the_report() {
     assert_eq!(output.status.code(), Some(0), "{told}");
     assert!(told.contains(&format!("zprof: report: {}/run.nsys-rep\n", folder.path().display())), "{told}");
     let ranges = told.lines().find_map(|line| line.strip_prefix("zprof: ranges: ")).expect("it looks for them");
-    let count = ranges.split(' ').next().and_then(|count| count.parse::<u64>().ok());
+    let count = ranges.split(' ').next().and_then(|count| count.replace(',', "").parse::<u64>().ok());
     assert!(count.is_some_and(|count| count > 10), "{ranges}");
 
     let dry = zprof(&["--dry-run"]).env_remove("ZPROF_NSYS_ARGS").output().expect("zprof runs");

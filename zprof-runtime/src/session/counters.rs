@@ -47,6 +47,7 @@ impl Counters {
                 Some(Decoded::Signed(value)) => StatValue::Int(value),
                 Some(Decoded::Unsigned(value)) => i64::try_from(value).map_or(StatValue::Uint(value), StatValue::Int),
                 Some(Decoded::Float(value)) => StatValue::Double(value),
+                Some(Decoded::Single(value)) => StatValue::Double(value.into()),
                 // Counters have no other kinds.
                 _ => continue,
             };
