@@ -15,7 +15,7 @@ use super::ring::{ChunkBox, Room, Writer};
 /// | 16 to 23 | the annotation backends that have a tool; once set, such a bit stays |
 /// | 32 to 63 | the session's number |
 ///
-/// The recorder itself never sees what concerns tools: it works with [bare](Word::bare) words.
+/// The recorder itself never sees what concerns tools: it works with bare words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Word(pub(crate) u64);
 
