@@ -212,13 +212,13 @@ impl Space {
 
     fn plane_name(&mut self, name: &str, id: i64, body: Extent, report: &mut Report) {
         if !self.planes.insert(name.to_owned()) {
-            let message = format_args!("a second plane is called `{name}`");
-            report.add(FindingKind::RepeatedPlane, Some(body.at), message);
+            let message = format!("a second plane is called `{name}`");
+            report.add(FindingKind::RepeatedPlane, Some(body.at), format_args!("{message}"));
         }
         let device = DEVICES.iter().position(|prefix| name.starts_with(prefix));
         if device.is_some_and(|device| !self.devices.insert((device, id))) {
-            let message = format_args!("`{name}` has the id {id}, as another device has");
-            report.add(FindingKind::RepeatedDevice, Some(body.at), message);
+            let message = format!("`{name}` has the id {id}, as another device has");
+            report.add(FindingKind::RepeatedDevice, Some(body.at), format_args!("{message}"));
         }
     }
 
@@ -277,12 +277,12 @@ impl Space {
         })?;
         match known.events.get(&id) {
             None => {
-                let message = format_args!("the event's metadata {id} does not exist");
-                report.add(FindingKind::UnknownEvent, Some(body.at), message);
+                let message = format!("the event's metadata {id} does not exist");
+                report.add(FindingKind::UnknownEvent, Some(body.at), format_args!("{message}"));
             }
             Some(false) => {
-                let message = format_args!("the event's metadata {id} has no name");
-                report.add(FindingKind::Nameless, Some(body.at), message);
+                let message = format!("the event's metadata {id} has no name");
+                report.add(FindingKind::Nameless, Some(body.at), format_args!("{message}"));
             }
             Some(true) => {}
         }
@@ -313,8 +313,8 @@ impl Space {
         }
         if self.shown_events > MAX_EVENTS {
             let count = self.shown_events;
-            let message = format_args!("{count} events are shown; TSL's trace-viewer JSON stops at {MAX_EVENTS}");
-            report.add(FindingKind::TooManyEvents, None, message);
+            let message = format!("{count} events are shown; TSL's trace-viewer JSON stops at {MAX_EVENTS}");
+            report.add(FindingKind::TooManyEvents, None, format_args!("{message}"));
         }
         report.flows_unchecked = self.producers.len() >= MAX_FLOWS || self.consumers.len() >= MAX_FLOWS;
         if report.flows_unchecked {
@@ -325,8 +325,8 @@ impl Space {
         alone.sort_by_key(|(_, (at, _))| *at);
         for ((kind, id), (at, plane)) in alone {
             report.plane = Some(plane.clone());
-            let message = format_args!("no producer has the type {kind} and id {id} that a consumer names");
-            report.add(FindingKind::DanglingFlow, Some(*at), message);
+            let message = format!("no producer has the type {kind} and id {id} that a consumer names");
+            report.add(FindingKind::DanglingFlow, Some(*at), format_args!("{message}"));
         }
         report.plane = None;
     }
@@ -340,8 +340,8 @@ impl Lines {
         }
         let cut = id as u32; // what trace-viewer JSON keeps
         if let Some(other) = self.cut.insert(cut, id) {
-            let message = format_args!("the ids {other} and {id} are both {cut} in 32 bits");
-            report.add(FindingKind::ThreadId, Some(body.at), message);
+            let message = format!("the ids {other} and {id} are both {cut} in 32 bits");
+            report.add(FindingKind::ThreadId, Some(body.at), format_args!("{message}"));
         }
     }
 }
@@ -404,12 +404,12 @@ impl Known {
             Ok(())
         })?;
         if !self.stats.contains(&id) {
-            let message = format_args!("the stat's metadata {id} does not exist");
-            report.add(FindingKind::UnknownStat, Some(body.at), message);
+            let message = format!("the stat's metadata {id} does not exist");
+            report.add(FindingKind::UnknownStat, Some(body.at), format_args!("{message}"));
         }
         if let Some(text_id) = text_id.filter(|text_id| !self.stats.contains(text_id)) {
-            let message = format_args!("the stat's value is the text {text_id}, which does not exist");
-            report.add(FindingKind::UnknownText, Some(body.at), message);
+            let message = format!("the stat's value is the text {text_id}, which does not exist");
+            report.add(FindingKind::UnknownText, Some(body.at), format_args!("{message}"));
         }
         Ok((id, number_value))
     }
@@ -435,12 +435,12 @@ impl Flow {
 
 fn metadata_id(what: &str, key: i64, id: i64, is_new: bool, entry: Extent, report: &mut Report) {
     if id != key {
-        let message = format_args!("the {what} metadata {key} says that its id is {id}");
-        report.add(FindingKind::MetadataId, Some(entry.at), message);
+        let message = format!("the {what} metadata {key} says that its id is {id}");
+        report.add(FindingKind::MetadataId, Some(entry.at), format_args!("{message}"));
     }
     if !is_new {
-        let message = format_args!("the {what} metadata {key} comes again; the last counts");
-        report.add(FindingKind::RepeatedMetadata, Some(entry.at), message);
+        let message = format!("the {what} metadata {key} comes again; the last counts");
+        report.add(FindingKind::RepeatedMetadata, Some(entry.at), format_args!("{message}"));
     }
 }
 
@@ -476,8 +476,8 @@ fn each_field<'s>(
     while let Some(field) = window.field(&mut fields)? {
         let number = field.number;
         let Some((_, wanted)) = spec.fields.iter().find(|(known, _)| *known == number) else {
-            let message = format_args!("a {} has no field {number}", spec.what);
-            report.add(FindingKind::UnknownField, Some(body.at), message);
+            let message = format!("a {} has no field {number}", spec.what);
+            report.add(FindingKind::UnknownField, Some(body.at), format_args!("{message}"));
             continue;
         };
         let given = match (wanted, field.wire) {
@@ -490,8 +490,8 @@ fn each_field<'s>(
                 Given::Body(body)
             }
             _ => {
-                let message = format_args!("field {number} of a {} has another type than the format says", spec.what);
-                report.add(FindingKind::WrongType, Some(body.at), message);
+                let message = format!("field {number} of a {} has another type than the format says", spec.what);
+                report.add(FindingKind::WrongType, Some(body.at), format_args!("{message}"));
                 continue;
             }
         };

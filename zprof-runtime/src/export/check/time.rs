@@ -60,11 +60,11 @@ fn far_off(timeline: &Timeline, session: Session, report: &mut Report) -> bool {
     let Some(part) = parts.into_iter().find(|part| start_ns > 0 && part.timestamp_ns >= start_ns / 2) else {
         return false;
     };
-    let message = format_args!(
+    let message = format!(
         "the line begins at {} ns, which is the time of day; the session's start was not taken off",
         part.timestamp_ns
     );
-    report.add(FindingKind::FarOff, Some(part.body.at), message);
+    report.add(FindingKind::FarOff, Some(part.body.at), format_args!("{message}"));
     true
 }
 
@@ -103,13 +103,12 @@ fn ranges(
             report.add(FindingKind::BeforeStart, at, format_args!("the event starts at {} ns", Ns(start_ps)));
         }
         if i64::try_from(start_ps).is_err() || i64::try_from(end_ps).is_err() {
-            let message =
-                format_args!("the event ends at {} ns, which in picoseconds does not fit 64 bits", Ns(end_ps));
-            report.add(FindingKind::TimeOverflow, at, message);
+            let message = format!("the event ends at {} ns, which in picoseconds does not fit 64 bits", Ns(end_ps));
+            report.add(FindingKind::TimeOverflow, at, format_args!("{message}"));
         } else if let Some(lasted_ps) = lasted_ps.filter(|lasted_ps| end_ps > *lasted_ps) {
             let (late, lasted) = (Ns(end_ps - lasted_ps), Ns(lasted_ps));
-            let message = format_args!("the event ends {late} ns after the session, which lasted {lasted} ns");
-            report.add(FindingKind::AfterStop, at, message);
+            let message = format!("the event ends {late} ns after the session, which lasted {lasted} ns");
+            report.add(FindingKind::AfterStop, at, format_args!("{message}"));
         }
         Ok(())
     })?;
@@ -141,15 +140,15 @@ fn nesting(window: &mut Window<'_>, timeline: &Timeline, scopes: &Scopes, report
 
 fn look_around(timed: &Timed, around: Around<'_, Tag>, report: &mut Report) {
     if let Some(across) = around.across {
-        let message = format_args!(
+        let message = format!(
             "the event starts in event {} and ends {} ns after it",
             across.index,
             Ns(timed.end_ps() - across.end_ps)
         );
-        report.add(FindingKind::Overlap, Some(timed.body.at), message);
+        report.add(FindingKind::Overlap, Some(timed.body.at), format_args!("{message}"));
     }
     if around.depth >= MAX_DEPTH {
-        let message = format_args!("the event lies in {} others; Perfetto shows {MAX_DEPTH} levels", around.depth);
-        report.add(FindingKind::TooDeep, Some(timed.body.at), message);
+        let message = format!("the event lies in {} others; Perfetto shows {MAX_DEPTH} levels", around.depth);
+        report.add(FindingKind::TooDeep, Some(timed.body.at), format_args!("{message}"));
     }
 }
