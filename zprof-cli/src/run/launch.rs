@@ -7,7 +7,6 @@
 //! stopped by the system for not being in the foreground: then it is brought there, and the terminal's Ctrl-C goes to it
 //! from then on.
 
-use std::ffi::OsString;
 use std::fs::File;
 use std::io;
 use std::os::unix::process::CommandExt;
@@ -21,9 +20,9 @@ use anyhow::{Context, Result};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus};
 
-use super::CommandLine;
 use super::processes::{self, Process};
 use super::signals::{Event, Signals, ignore_ttou};
+use super::{Ended, Launch};
 use crate::output::tell;
 
 /// How often a program that is not there yet is looked for again, to pass a signal on.
@@ -32,25 +31,6 @@ const AGAIN: Duration = Duration::from_millis(50);
 /// What comes so soon after the first signal, before that is passed on, is one with it: `timeout` sends one to its child
 /// and one to the whole group.
 const ONE: Duration = Duration::from_millis(2);
-
-/// A tool about to run a program.
-#[derive(Debug)]
-pub(crate) struct Launch<'a> {
-    /// The tool's name, for messages.
-    pub(crate) tool: &'static str,
-    pub(crate) command: &'a CommandLine,
-    /// The program and its arguments, by which its process is known.
-    pub(crate) program: &'a [OsString],
-}
-
-/// How it ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Ended {
-    /// The tool's exit code, or 128 and the number of the signal that ended it, as shells have it.
-    pub(crate) code: u8,
-    /// Whether it was ended by a second signal, so that no report is to be expected.
-    pub(crate) aborted: bool,
-}
 
 /// Runs it to its end.
 pub(crate) fn execute(launch: &Launch) -> Result<Ended> {

@@ -23,7 +23,7 @@ use anyhow::{Context, Result};
 
 pub(crate) use command::CommandLine;
 pub(crate) use find::{Missing, Printed, find, is_executable, on_path, output_of};
-pub(crate) use launch::{Launch, execute};
+pub(crate) use launch::execute;
 pub(crate) use report::Folder;
 pub(crate) use variables::{is_set, replaced, variable};
 
@@ -47,6 +47,25 @@ pub(crate) fn print_command_into(command: &CommandLine, file: &Path) -> Result<E
     let line = [command.shell()?, b" > ".to_vec(), command::quoted(file.as_os_str())?, b"\n".to_vec()].concat();
     io::stdout().lock().write_all(&line).context("failed to print the command")?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// A tool about to run a program.
+#[derive(Debug)]
+pub(crate) struct Launch<'a> {
+    /// The tool's name, for messages.
+    pub(crate) tool: &'static str,
+    pub(crate) command: &'a CommandLine,
+    /// The program and its arguments, by which its process is known.
+    pub(crate) program: &'a [OsString],
+}
+
+/// How it ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Ended {
+    /// The tool's exit code, or 128 and the number of the signal that ended it, as shells have it.
+    pub(crate) code: u8,
+    /// Whether it was ended by a second signal, so that no report is to be expected.
+    pub(crate) aborted: bool,
 }
 
 /// Prints commands on standard output, one after another.
