@@ -61,6 +61,10 @@ fn a_label_has_name_and_values_on_one_line() {
         "step#step_num=1,_r=1#",
         "step#step_num=2#",
         "only a root",
+        "conv_1 #small=-5,end=of it#",
+        "conv_1",
+        "add #small=-5,end=of it#",
+        "add",
     ];
     // Rust prints the sum of 0.1 and 0.2 as an f32 with all its digits.
     let half = format!("half={}", 0.1_f32 + 0.2);

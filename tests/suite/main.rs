@@ -13,6 +13,7 @@ mod global_edges_hard;
 mod global_files;
 mod global_marks;
 mod global_memory;
+mod global_names;
 mod global_parity;
 mod global_process;
 mod global_runtime;

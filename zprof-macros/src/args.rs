@@ -123,6 +123,8 @@ impl Field {
 /// All arguments of one macro call.
 pub(crate) struct Args {
     pub(crate) name: Once<LitStr>,
+    /// The expression behind `dyn`, which gives the name when the scope opens.
+    pub(crate) given_name: Option<Expr>,
     pub(crate) level: Once<Level>,
     pub(crate) filter: Once<u32>,
     pub(crate) root: Once<Expr>,
@@ -146,6 +148,15 @@ pub(crate) struct Args {
 }
 
 impl Args {
+    /// What the site is called: its name, or what gives each scope its own.
+    pub(crate) fn site_name(&self) -> String {
+        match (self.name.get(), &self.given_name) {
+            (Some(name), _) => name.value(),
+            (None, Some(name)) => one_line(name, 80).replace('#', "_"),
+            (None, None) => String::new(),
+        }
+    }
+
     /// The reserved arguments that are recorded like metadata, by their names.
     pub(crate) fn recorded(&self) -> impl Iterator<Item = (&'static str, &Expr)> {
         [("root", &self.root), ("sends", &self.sends), ("receives", &self.receives)]
@@ -161,4 +172,16 @@ pub(crate) fn literal(value: &Expr) -> Result<Lit, &Expr> {
         Expr::Group(group) => literal(&group.expr),
         other => Err(other),
     }
+}
+
+/// An expression as it was written, more or less; what has more than `most` characters is left out.
+pub(crate) fn one_line(value: &Expr, most: usize) -> String {
+    let text = value
+        .to_token_stream()
+        .to_string()
+        .replace(" . ", ".")
+        .replace(" :: ", "::")
+        .replace(" (", "(")
+        .replace(" [", "[");
+    if text.chars().count() > most { String::from("…") } else { text }
 }

@@ -121,7 +121,8 @@ fn values(args: &Args, errors: &mut Errors) {
 
 /// A value is evaluated only while something listens, so it must not decide where the program goes on.
 fn leaving(args: &Args, errors: &mut Errors) {
-    for value in args.fields.iter().map(|field| &field.value).chain(args.recorded().map(|recorded| recorded.1)) {
+    let metadata = args.fields.iter().map(|field| &field.value).chain(args.recorded().map(|recorded| recorded.1));
+    for value in metadata.chain(&args.given_name) {
         let tokens = value.to_token_stream();
         let has_a_body_of_its_own = any(&tokens, &|token| match token {
             TokenTree::Punct(punct) => punct.as_char() == '|',

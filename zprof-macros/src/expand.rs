@@ -32,7 +32,7 @@ fn scope_or_step(place: Place, input: TokenStream) -> TokenStream {
             None => errors,
         };
     }
-    let name = args.name.get().map(syn::LitStr::value).unwrap_or_default();
+    let name = args.site_name();
     let opening = opening(&path, &name, &args);
     match block {
         Some(block) => body::with_guard(block, &guard(&opening)).to_token_stream(),
@@ -51,7 +51,7 @@ pub(crate) fn span(input: TokenStream) -> TokenStream {
     if let Some(errors) = errors.into_tokens() {
         return quote!({ #errors });
     }
-    let name = args.name.get().map(syn::LitStr::value).unwrap_or_default();
+    let name = args.site_name();
     let opening = opening(&path, &name, &args);
     quote_spanned!(Span::mixed_site()=> #path::Span::__new(#opening))
 }
@@ -64,7 +64,7 @@ pub(crate) fn task(input: TokenStream) -> TokenStream {
     if let Some(errors) = errors.into_tokens() {
         return quote!({ #errors });
     }
-    let name = args.name.get().map(syn::LitStr::value).unwrap_or_default();
+    let name = args.site_name();
     description(&path, &name, &args)
 }
 
@@ -150,6 +150,11 @@ pub(crate) fn metadata(args: &Args) -> (Vec<&str>, Vec<TokenStream>) {
     };
     let value = |field: &Field| read_by(reader(field.sort), field.value.to_token_stream());
     let mut values: Vec<TokenStream> = args.fields.iter().map(value).collect();
+    if let Some(name) = &args.given_name {
+        // It comes first, and its key is empty.
+        keys.insert(0, "");
+        values.insert(0, read_by(["Named", "named"], name.to_token_stream()));
+    }
     match args.root.get() {
         // Nothing to record, and nothing to check.
         Some(value) if matches!(literal(value), Ok(Lit::Bool(root)) if !root.value) => {}
@@ -171,7 +176,8 @@ pub(crate) fn metadata(args: &Args) -> (Vec<&str>, Vec<TokenStream>) {
 /// The items that stand for the call site in a block of ours: `__ZprofSite`, and `__zprof` for what is called.
 pub(crate) fn site(path: &TokenStream, name: &str, args: &Args, keys: &[&str]) -> TokenStream {
     let here = Span::mixed_site();
-    let Label { text: label, given } = if keys.is_empty() { Label::plain(name) } else { Label::of(name, args) };
+    let Label { text: label, given } =
+        if keys.is_empty() || args.given_name.is_some() { Label::plain(name) } else { Label::of(name, args) };
     let label = format!("{label}\0");
     let level = match args.level.get() {
         None | Some(Level::Critical) => quote!(Critical),

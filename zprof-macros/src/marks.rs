@@ -37,7 +37,7 @@ fn without_length(place: Place, input: TokenStream, call: impl FnOnce(&[TokenStr
     if let Some(errors) = errors.into_tokens() {
         return quote!({ #errors });
     }
-    let name = args.name.get().map(syn::LitStr::value).unwrap_or_default();
+    let name = args.site_name();
     let (keys, values) = metadata(&args);
     let site = site(&path, &name, &args, &keys);
     let call = call(&values);
@@ -62,8 +62,10 @@ impl Args {
             self.root.set(Ident::new("root", input.span()), parse_quote!(true), errors);
         }
         if input.is_empty() {
-            if let Some(name) = self.name.get() {
-                errors.at(name, missing);
+            match (self.name.get(), &self.given_name) {
+                (Some(name), _) => errors.at(name, missing),
+                (None, Some(name)) => errors.at(name, missing),
+                (None, None) => {}
             }
             return Ok(());
         }

@@ -6,7 +6,7 @@ use syn::ext::IdentExt;
 use syn::parse::{ParseStream, Parser};
 use syn::{Expr, Lit, Path, Token};
 
-use crate::args::{Args, Field, Level, Once, Place, literal};
+use crate::args::{Args, Field, Level, Once, Place, literal, one_line};
 use crate::errors::Errors;
 use crate::marks::{one_value, refused};
 
@@ -15,6 +15,7 @@ impl Args {
     pub(crate) fn read(place: Place, tokens: TokenStream, errors: &mut Errors) -> Self {
         let mut args = Self {
             name: Once::new("name"),
+            given_name: None,
             level: Once::new("level"),
             filter: Once::new("filter"),
             root: Once::new("root"),
@@ -102,15 +103,22 @@ impl Args {
             }
             return Ok(true);
         }
-        match literal(&input.parse()?) {
-            Ok(Lit::Str(name)) => self.name.set(&name, name.clone(), errors),
-            Ok(other) => errors.at(other, NAME_NOT_A_STRING),
-            Err(other) => errors.at(
-                other,
-                format_args!(
-                    "a name is a string literal; what changes goes into metadata: `{word}!(\"name\", key = value)`"
-                ),
-            ),
+        if input.peek(Token![dyn]) {
+            self.read_given_name(place, input, errors)?;
+        } else {
+            match literal(&input.parse()?) {
+                Ok(Lit::Str(name)) => self.name.set(&name, name.clone(), errors),
+                Ok(other) => errors.at(other, NAME_NOT_A_STRING),
+                Err(other) => {
+                    let metadata = format!("what changes goes into metadata: `{word}!(\"name\", key = value)`");
+                    let given = if takes_given_name(place) {
+                        format!(", or stands behind `dyn`: `{word}!(dyn {}, …)`", one_line(other, 40))
+                    } else {
+                        String::new()
+                    };
+                    errors.at(other, format_args!("a name is a string literal; {metadata}{given}"));
+                }
+            }
         }
         if input.is_empty() {
             return Ok(false);
@@ -125,9 +133,40 @@ impl Args {
         Ok(true)
     }
 
+    /// Reads `dyn` and the expression behind it.
+    fn read_given_name(&mut self, place: Place, input: ParseStream, errors: &mut Errors) -> syn::Result<()> {
+        let word: Token![dyn] = input.parse()?;
+        if input.is_empty() || input.peek(Token![,]) {
+            errors.at(
+                word,
+                format_args!("an expression that gives the name follows `dyn`: `{}!(dyn name, …)`", place.word()),
+            );
+            return Ok(());
+        }
+        let name: Expr = input.parse()?;
+        if !takes_given_name(place) {
+            let one = place.one();
+            errors.at(word, format_args!("the name of {one} is a literal: `{}!(\"name\", …)`", place.word()));
+        } else if literal(&name).is_ok() {
+            errors.at(word, "a literal name stands without `dyn`");
+        } else {
+            self.given_name = Some(name);
+        }
+        Ok(())
+    }
+
     fn read_one(&mut self, place: Place, input: ParseStream, errors: &mut Errors) -> syn::Result<()> {
         if input.peek(syn::token::Brace) {
             return self.read_block(place, input, errors);
+        }
+        if input.peek(Token![dyn]) && place == Place::Trace {
+            let word: Token![dyn] = input.parse()?;
+            errors.at(
+                word,
+                "the name of a function is a literal; a scope in its body can have another: `zprof::scope!(dyn name)`",
+            );
+            input.parse::<Expr>()?;
+            return Ok(());
         }
         if input.peek(Ident::peek_any) {
             let assigned = input.peek2(Token![=]) && !input.peek2(Token![==]) && !input.peek2(Token![=>]);
@@ -253,7 +292,7 @@ impl Args {
                     format_args!(
                         "unknown level `{}`; it is `critical`, `info` or `verbose` (`r#level = …` records a key \
                          called `level`)",
-                        one_line(&value)
+                        one_line(&value, 40)
                     ),
                 ),
             },
@@ -367,13 +406,14 @@ impl Args {
                     self.fields.push(Field::metadata(key.unraw().to_string(), key.clone(), value));
                 }
                 (_, syn::Member::Named(key)) => {
-                    errors.at(&value, format_args!("a value needs a key: `{} = {}`", key.unraw(), one_line(&value)));
+                    errors
+                        .at(&value, format_args!("a value needs a key: `{} = {}`", key.unraw(), one_line(&value, 40)));
                 }
                 (_, syn::Member::Unnamed(_)) => {
-                    errors.at(&value, format_args!("a value needs a key: `key = {}`", one_line(&value)));
+                    errors.at(&value, format_args!("a value needs a key: `key = {}`", one_line(&value, 40)));
                 }
             },
-            _ => errors.at(&value, format_args!("a value needs a key: `key = {}`", one_line(&value))),
+            _ => errors.at(&value, format_args!("a value needs a key: `key = {}`", one_line(&value, 40))),
         }
         Ok(())
     }
@@ -383,6 +423,12 @@ impl Args {
 pub(crate) const LAST: &str = "__zprof_last";
 const NAME_NOT_A_STRING: &str = "a name is a string literal: `\"…\"`";
 const EXPECTED_FIELD_TRACE: &str = "expected `\"name\"`, `key = value`, `key` or `self.key`";
+
+/// Whether each scope may have a name of its own there. The name of a task is asked for at each poll and by each thread,
+/// and that of a counter at each sample.
+fn takes_given_name(place: Place) -> bool {
+    matches!(place, Place::Scope | Place::Span | Place::Step | Place::Instant)
+}
 
 fn missing_comma(place: Place) -> &'static str {
     match place {
@@ -467,10 +513,4 @@ pub(crate) fn open_span(token: &TokenTree) -> Span {
         TokenTree::Group(group) if group.delimiter() != Delimiter::None => group.span_open(),
         other => other.span(),
     }
-}
-
-/// Source of an expression, shortened, for a message.
-fn one_line(value: &Expr) -> String {
-    let text = value.to_token_stream().to_string().replace(" . ", ".").replace(" :: ", "::").replace(" (", "(");
-    if text.chars().count() > 40 { String::from("…") } else { text }
 }

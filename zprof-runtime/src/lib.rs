@@ -78,6 +78,6 @@ pub mod __private {
         described, entered, hears, inert, mark_at, never, open_at, returned, traced, traced_and, undescribed, word,
     };
     pub use crate::site::{Callsite, Level, Memo, NO_FILTER, Site};
-    pub use crate::value::{Root, Value, Variant, Variants};
+    pub use crate::value::{Named, Root, Value, Variant, Variants};
     pub use core;
 }

@@ -53,6 +53,8 @@ pub enum Kind {
     Char,
     /// Length and bytes of UTF-8.
     Text,
+    /// The same, and the name of the scope. It is the first value, and its key is empty.
+    Name,
     /// Index into the variants' names.
     Variant(&'static [&'static str]),
     /// A presence word before the value.
@@ -260,8 +262,76 @@ fn tail_word(bytes: &[u8]) -> u64 {
     bytes.first().copied().map_or(0, u64::from)
 }
 
+/// The name of a scope that is known only when it opens.
+#[derive(Clone, Copy, Debug)]
+pub struct Name<'a>(Text<'a>);
+
+impl sealed::Sealed for Name<'_> {}
+
+impl Raw for Name<'_> {
+    const KIND: Kind = Kind::Name;
+
+    #[inline(always)]
+    fn words(self) -> usize {
+        self.0.words()
+    }
+
+    #[inline(always)]
+    unsafe fn write(self, at: *const Slot) -> *const Slot {
+        // SAFETY: the caller gives what `words` asks for, which is what the text asks for.
+        unsafe { self.0.write(at) }
+    }
+
+    fn show(self, line: &mut Line) -> bool {
+        self.0.show(line)
+    }
+}
+
+/// A type that may stand behind `dyn`, as the name of a scope: a string.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be the name of a scope",
+    label = "no string",
+    note = "allowed: str, String, Cow/Box/Rc/Arc<str>, and references to these"
+)]
+pub trait Named {
+    #[doc(hidden)]
+    fn named(&self) -> Name<'_>;
+}
+
+#[diagnostic::do_not_recommend]
+impl<T: Named + ?Sized> Named for &T {
+    #[inline(always)]
+    fn named(&self) -> Name<'_> {
+        (**self).named()
+    }
+}
+
+#[diagnostic::do_not_recommend]
+impl<T: Named + ?Sized> Named for &mut T {
+    #[inline(always)]
+    fn named(&self) -> Name<'_> {
+        (**self).named()
+    }
+}
+
+#[diagnostic::do_not_recommend]
+impl Named for Cow<'_, str> {
+    #[inline(always)]
+    fn named(&self) -> Name<'_> {
+        Name(Text(self))
+    }
+}
+
 macro_rules! text {
     ($($type:ty),*) => {$(
+        #[diagnostic::do_not_recommend]
+        impl Named for $type {
+            #[inline(always)]
+            fn named(&self) -> Name<'_> {
+                Name(Text(self))
+            }
+        }
+
         #[diagnostic::do_not_recommend]
         impl Value for $type {
             type Raw<'a> = Text<'a>;
@@ -479,7 +549,7 @@ pub struct Shape {
 const fn is_plain(kinds: &[Kind]) -> bool {
     let mut index = 0;
     while index < kinds.len() {
-        if matches!(kinds[index], Kind::Text | Kind::Optional(_)) {
+        if matches!(kinds[index], Kind::Text | Kind::Name | Kind::Optional(_)) {
             return false;
         }
         index += 1;

@@ -53,6 +53,10 @@ fn values() {
         zprof::scope!("step", root = root, step_num = number);
     }
     zprof::scope!("only a root", root = large == 0);
+    for name in ["conv#1", "add"] {
+        zprof::scope!(dyn format!("{name}\n"), small, none = None::<u8>, end = "of it");
+        zprof::scope!(dyn name);
+    }
 }
 
 #[zprof::trace]

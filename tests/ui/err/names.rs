@@ -13,7 +13,18 @@ fn main() {
     zprof::scope!("a", "b");
     let _ = zprof::span!();
     let _ = zprof::span!(name, key = 1);
+    zprof::scope!(dyn);
+    zprof::scope!(dyn, key = 1);
+    zprof::scope!(dyn "literal");
+    zprof::scope!(dyn name.len());
+    zprof::scope!(dyn name.parse()?, key = 1);
+    zprof::counter!(dyn name, 1);
+    let _ = zprof::task!(dyn name);
 }
+
+#[zprof::trace(dyn _name)]
+fn given(_name: &str) {}
+
 
 #[zprof::trace("a#b")]
 fn sharp() {}

@@ -9,6 +9,13 @@ macro_rules! timed {
     }};
 }
 
+macro_rules! named {
+    ($name:expr $(, $key:ident = $value:expr)* $(,)?) => {{
+        zprof::scope!(dyn $name $(, $key = $value)*);
+        zprof::scope!(dyn $name, { zprof::instant!(dyn $name); });
+    }};
+}
+
 macro_rules! timed_block {
     ($name:expr, $key:ident, { $($body:tt)* }) => {
         zprof::scope!($name, $key, { $($body)* })
@@ -93,6 +100,8 @@ fn main() {
     scope_here!("here");
     scope_here!("here", n, mode = Mode::A, other = Mode::B);
     assert_eq!(scope_here!("here", { 5 }), 5);
+    named!(String::from("a name"));
+    named!(concat!("a", "name"), n = n,);
     assert_eq!(around!("a block fragment", n + 1, { n * 2 }), 6);
     assert_eq!((add(1, 2), double(4), wrapped(7_u8)), (3, 12, 7));
     assert_eq!(levelled(), "outer");

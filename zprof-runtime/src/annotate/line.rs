@@ -30,14 +30,23 @@ impl Line {
     pub(super) fn write<R: RawArgs>(&mut self, site: &Site, values: R) {
         self.len = 0;
         self.full = false;
-        self.push_clean(site.label().as_bytes());
-        for (place, key) in site.keys.iter().enumerate().skip(site.given) {
+        let mut first = site.given;
+        let named = site.keys.first().is_some_and(|key| key.is_empty());
+        if named {
+            // The site's label stands for a name that only this scope knows.
+            first = 1;
+            values.show(0, self);
+        } else {
+            self.push_clean(site.label().as_bytes());
+        }
+        let name = if named { self.len } else { site.name.len() };
+        for (place, key) in site.keys.iter().enumerate().skip(first) {
             let mut before = self.len;
-            if place == site.given {
+            if place == site.given && !named {
                 // This key stands in the site's label already, behind one byte and before one.
                 before = before.saturating_sub(key.len() + 2);
             } else {
-                self.push_byte(if self.has_metadata(site) { b',' } else { b'#' });
+                self.push_byte(if self.len > name { b',' } else { b'#' });
                 self.push_clean(key.as_bytes());
                 self.push_byte(b'=');
             }
@@ -49,16 +58,10 @@ impl Line {
                 self.len = before;
             }
         }
-        if self.has_metadata(site) {
+        if self.len > name {
             self.push_byte(b'#');
         }
         self.end();
-    }
-
-    /// Whether more than the name stands there.
-    #[inline]
-    fn has_metadata(&self, site: &Site) -> bool {
-        self.len > site.name.len()
     }
 
     /// Cuts what is too long and puts the NUL.
@@ -184,7 +187,7 @@ mod tests {
 
     use super::*;
     use crate::site::{Level, Memo, NO_FILTER};
-    use crate::value::{Root, Value};
+    use crate::value::{Named, Root, Value};
 
     const fn site(label: &'static str, given: usize, keys: &'static [&'static str]) -> Site {
         Site {
@@ -236,6 +239,18 @@ mod tests {
         assert_eq!(label(&TWO, (Some(Some("x")).raw(), Root(false).raw())), "name#a=x#");
         assert_eq!(label(&THREE, (1_u8.raw(), none.raw(), Root(true).raw())), "name#a=1,c=1#");
         assert_eq!(label(&THREE, (1_u8.raw(), none.raw(), none.raw())), "name#a=1#");
+    }
+
+    #[test]
+    fn a_name_of_its_own_stands_in_front() {
+        static ALONE: Site = site("op.name()\0", 0, &[""]);
+        static MORE: Site = site("op.name()\0", 0, &["", "a", "b"]);
+        assert_eq!(label(&ALONE, ("Add#1".named(),)), "Add_1");
+        assert_eq!(label(&MORE, ("Add".named(), 1_u8.raw(), "x".raw())), "Add#a=1,b=x#");
+        assert_eq!(label(&MORE, ("Add".named(), None::<u8>.raw(), "x".raw())), "Add#b=x#");
+        assert_eq!(label(&MORE, ("".named(), None::<u8>.raw(), None::<u8>.raw())), "");
+        let long = "x".repeat(SIZE);
+        assert_eq!(label(&MORE, (long.as_str().named(), 1_u8.raw(), 2_u8.raw())), format!("{}…#", &long[5..]));
     }
 
     #[test]

@@ -199,7 +199,7 @@ fn address(word: u64) -> usize {
 #[inline]
 fn width(kind: &Kind, words: &[u64]) -> Option<usize> {
     Some(match kind {
-        Kind::Text => 1 + address(*words.first()?).div_ceil(8),
+        Kind::Text | Kind::Name => 1 + address(*words.first()?).div_ceil(8),
         Kind::Optional(inner) if *words.first()? != 0 => 1 + width(inner, words.get(1..)?)?,
         _ => 1,
     })
@@ -223,7 +223,7 @@ pub(crate) fn value<'a>(kind: &Kind, words: &'a [u64]) -> Option<(Option<Decoded
         Kind::Single => Decoded::Single(f64::from_bits(word) as f32),
         Kind::Char => Decoded::Char(u32::try_from(word).ok().and_then(char::from_u32)?),
         Kind::Variant(names) => Decoded::Text(names.get(address(word)).copied().unwrap_or_default()),
-        Kind::Text => {
+        Kind::Text | Kind::Name => {
             let len = address(word);
             let (text, rest) = rest.split_at_checked(len.div_ceil(8))?;
             // SAFETY: any initialised memory may be read as bytes.

@@ -41,6 +41,8 @@ pub(crate) struct Host {
     pub(crate) next_id: u64,
     /// Samples of counters; they are events of the plane, but no scopes.
     pub(crate) samples: u64,
+    /// Scopes whose own name was one too many.
+    pub(crate) unnamed: u64,
 }
 
 /// Converts all streams, in the order of their threads, and gives each one's memory back before the next.
@@ -56,6 +58,7 @@ pub(crate) fn convert(recorded: &mut Recorded) -> Host {
         overlapping: Vec::new(),
         tasks: Tasks::default(),
         counters: Counters::default(),
+        given: GivenNames::default(),
     };
     let threads = streams.len();
     for stream in streams {
@@ -63,9 +66,9 @@ pub(crate) fn convert(recorded: &mut Recorded) -> Host {
         recycle(stream);
     }
     converter.tasks();
-    let Converter { mut plane, losses, overlapping, next_id, counters, .. } = converter;
+    let Converter { mut plane, losses, overlapping, next_id, counters, given, .. } = converter;
     let samples = counters.write(&mut plane);
-    Host { plane, losses, threads, overlapping, next_id, samples }
+    Host { plane, losses, threads, overlapping, next_id, samples, unnamed: given.unnamed }
 }
 
 struct Converter<'a> {
@@ -78,6 +81,7 @@ struct Converter<'a> {
     overlapping: Vec<&'static Site>,
     tasks: Tasks,
     counters: Counters,
+    given: GivenNames,
 }
 
 impl Converter<'_> {
@@ -167,10 +171,24 @@ impl Converter<'_> {
         let begin = cursor.ps(scope.begin);
         let end = cursor.ps(scope.end);
         let known = self.shapes.get(scope.shape, &mut self.plane);
-        let names = &mut self.plane.names;
-        let mut event = line.event(known.kind, begin, end.saturating_sub(begin));
         let mut words = scope.values;
-        for (kind, &key) in scope.shape.kinds.iter().zip(&known.keys) {
+        let (mut kind, mut unnamed) = (known.kind, None);
+        if known.is_named {
+            if let Some((Some(Decoded::Text(name)), rest)) = value(&Kind::Name, words) {
+                words = rest;
+                match self.given.kind((scope.shape.site)(), name, &mut self.plane) {
+                    Some(own) => kind = own,
+                    None => unnamed = Some(name),
+                }
+            }
+        }
+        let names = &mut self.plane.names;
+        let mut event = line.event(kind, begin, end.saturating_sub(begin));
+        if let Some(name) = unnamed {
+            let key = names.id("name");
+            event.stat(key, StatValue::Text(name), names);
+        }
+        for (kind, &key) in scope.shape.kinds.iter().zip(&known.keys).skip(usize::from(known.is_named)) {
             // The two usual kinds, at once; the others by way of their decoded form.
             if let (Kind::Signed | Kind::Unsigned, Some((&word, rest))) = (kind, words.split_first()) {
                 let signed = i64::from_ne_bytes(word.to_ne_bytes());
@@ -277,6 +295,37 @@ struct Known {
     keys: Vec<u64>,
     /// Its scopes are polls of tasks.
     is_poll: bool,
+    /// Its scopes bring their names.
+    is_named: bool,
+}
+
+/// How many names scopes may bring along in one session: readers list each as a kind of its own.
+pub(crate) const MOST_NAMES: usize = 16_384;
+
+/// The names that scopes brought along, by site.
+#[derive(Debug, Default)]
+struct GivenNames {
+    kinds: HashMap<usize, HashMap<Box<str>, u64, FixedState>, FixedState>,
+    count: usize,
+    unnamed: u64,
+}
+
+impl GivenNames {
+    /// The id of a scope of `site` that is called `name`, or `None` where that would be one name too many.
+    fn kind(&mut self, site: &'static Site, name: &str, plane: &mut Plane) -> Option<u64> {
+        let kinds = self.kinds.entry(std::ptr::from_ref(site).addr()).or_default();
+        if let Some(&kind) = kinds.get(name) {
+            return Some(kind);
+        }
+        if self.count == MOST_NAMES {
+            self.unnamed += 1;
+            return None;
+        }
+        self.count += 1;
+        let kind = plane.event_kind(EventKind { name, ..kind_of(site) });
+        kinds.insert(name.into(), kind);
+        Some(kind)
+    }
 }
 
 /// Shapes met so far: a small table before a map, since a thread meets few shapes at a time.
@@ -313,9 +362,11 @@ impl Shapes {
         }
         let site = (shape.site)();
         let kind = plane.event_kind(kind_of(site));
-        let keys = site.keys.iter().map(|key| plane.names.id(key)).collect();
         let is_poll = matches!(shape.kinds.last(), Some(Kind::Number));
-        self.known.push(Known { kind, keys, is_poll });
+        let is_named = matches!(shape.kinds.first(), Some(Kind::Name));
+        // The name is no stat, and has no key.
+        let keys = site.keys.iter().map(|key| if key.is_empty() { 0 } else { plane.names.id(key) }).collect();
+        self.known.push(Known { kind, keys, is_poll, is_named });
         self.ids.insert(address, self.known.len() - 1);
         self.known.len() - 1
     }

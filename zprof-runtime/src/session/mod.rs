@@ -265,6 +265,14 @@ fn convert(recording: Recording, device: Device, files: RunFiles, options: &Prof
             site.name, site.file, site.line
         ));
     }
+    if host.unnamed != 0 {
+        warnings.push(format!(
+            "{} scopes had one name too many: a session keeps {} names that are given behind `dyn`; these scopes are called by the \
+             expression that gave the name, which is their stat `name`",
+            host.unnamed,
+            host::MOST_NAMES
+        ));
+    }
     let (scopes, threads) = (host.plane.events() - host.samples, host.threads);
     let dropped_scopes = host.losses.iter().map(|loss| loss.scopes).sum::<u64>() + recorded.orphans;
     host.plane.stat(names::PROCESS_ID, StatValue::Int(i64::from(std::process::id())));

@@ -1,0 +1,111 @@
+//! Names that scopes bring along, as they stand in the XSpace.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use zprof::ProfilerOptions;
+use zprof_tests::profile::{Session, recorded, stats};
+
+/// How many names a session keeps.
+const MOST_NAMES: usize = 16_384;
+
+#[test]
+fn each_scope_has_the_name_that_it_was_given() {
+    let recorded = recorded(|| {
+        for (i, name) in ["conv", "add", "conv", "a#b,c=d\n", ""].into_iter().enumerate() {
+            zprof::scope!(dyn name, i, last = i == 4);
+            zprof::instant!(dyn format!("{name}.mark"));
+        }
+        let owned = String::from("a name that is longer than any word");
+        let value = zprof::scope!(dyn &owned, level = info, { owned.len() });
+        assert_eq!(value, 35);
+        let mut span = zprof::span!(dyn Cow::Borrowed("span"), none = None::<u8>);
+        span.record("late", 1);
+        span.end();
+        zprof::step!(dyn Arc::<str>::from("train"), 7, {});
+    });
+    let pair = |i: usize, name: &str| {
+        let stats = stats([("i", (i as i64).into()), ("last", i64::from(i == 4).into())]);
+        [(name.to_owned(), stats), (format!("{name}.mark"), Default::default())]
+    };
+    let mut expected: Vec<_> =
+        ["conv", "add", "conv", "a#b,c=d\n", ""].iter().enumerate().flat_map(|(i, name)| pair(i, name)).collect();
+    expected.push(("a name that is longer than any word".to_owned(), stats([])));
+    expected.push(("span".to_owned(), stats([("late", 1.into())])));
+    expected.push(("train".to_owned(), stats([("step_num", 7.into()), ("_r", 1.into())])));
+    let told: Vec<_> =
+        recorded.own_line().events.iter().map(|event| (event.name.clone(), event.stats.clone())).collect();
+    assert_eq!(told, expected);
+    assert_eq!(
+        recorded.own_line().event("add").site,
+        stats([("module_path", module_path!().into()), ("source", format!("{}:16", file!()).as_str().into()),])
+    );
+    assert_eq!(recorded.warnings, [""; 0]);
+}
+
+#[test]
+fn a_name_is_asked_for_only_where_something_listens() {
+    let name = || -> String { panic!("nobody listens") };
+    zprof::scope!(dyn name());
+    zprof::instant!(dyn name());
+    let session = Session::new(ProfilerOptions::default().host_tracer_level(1));
+    let mut session = session;
+    session.start();
+    zprof::scope!(dyn name(), level = verbose);
+    assert_eq!(session.stop().profile.scopes, 0);
+}
+
+#[test]
+fn what_was_open_before_the_session_is_called_by_the_expression() {
+    let mut session = Session::new(ProfilerOptions::default());
+    let ops = [String::from("conv#1")];
+    let early = zprof::span!(dyn ops[0].as_str(), n = 1);
+    session.start();
+    drop(early);
+    let recorded = session.stop();
+    let event = recorded.own_line().event("ops[0].as_str()");
+    assert_eq!(event.stats, stats([("started_before", 1.into())]));
+}
+
+#[test]
+fn a_name_too_many_is_a_stat_and_is_counted() {
+    let recorded = recorded(|| {
+        for n in 0..MOST_NAMES + 3 {
+            zprof::scope!(dyn format!("op.{n}"), n);
+        }
+        zprof::scope!(dyn String::from("other"));
+        // Known ones stay what they are.
+        for n in 0..MOST_NAMES {
+            zprof::scope!(dyn format!("op.{n}"), n);
+        }
+    });
+    // The last two sites are others than the first, though some names are the same.
+    let events = &recorded.own_line().events;
+    assert_eq!(events.len(), 2 * MOST_NAMES + 4);
+    for (n, event) in events[..MOST_NAMES].iter().enumerate() {
+        assert_eq!(
+            (event.name.as_str(), &event.stats),
+            (format!("op.{n}").as_str(), &stats([("n", (n as i64).into())]))
+        );
+    }
+    let told: Vec<_> = events[MOST_NAMES..]
+        .iter()
+        .map(|event| event.stats.iter().find(|stat| stat.0 == "name").map(|stat| stat.1.clone()))
+        .collect();
+    let expected: Vec<_> = (MOST_NAMES..MOST_NAMES + 3)
+        .map(|n| format!("op.{n}"))
+        .chain([String::from("other")])
+        .chain((0..MOST_NAMES).map(|n| format!("op.{n}")))
+        .map(|name| Some(name.as_str().into()))
+        .collect();
+    assert_eq!(told, expected);
+    assert_eq!(events[MOST_NAMES].name, "format!(\"op.{n}\")");
+    assert_eq!(
+        recorded.warnings,
+        [format!(
+            "{} scopes had one name too many: a session keeps {MOST_NAMES} names that are given behind `dyn`; these scopes are called by \
+         the expression that gave the name, which is their stat `name`",
+            MOST_NAMES + 4
+        )]
+    );
+}
