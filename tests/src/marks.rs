@@ -5,6 +5,9 @@ use std::thread;
 
 use zprof::Flow;
 
+/// The module that all of it stands in.
+pub const MODULE: &str = module_path!();
+
 /// Two steps, each of which hands a batch on to a thread that hands it on in turn; and an instant and counters.
 ///
 /// # Panics

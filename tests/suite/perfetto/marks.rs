@@ -43,6 +43,15 @@ fn marks_are_instants_arrows_and_counter_tracks() {
     assert_eq!(samples, [&json!(["int", "0"]), &json!(["int", "1"]), &json!(["int", "10"]), &json!(["int", "11"])]);
     assert_eq!(told(&report, "level", "value"), [&json!(["double", "0"]), &json!(["double", "-0.5"])]);
 
+    // A module is a category.
+    let module = json!([zprof_tests::marks::MODULE]);
+    let categories: Vec<(&str, &Value)> = events(&report)
+        .iter()
+        .filter(|event| event["type"] != "counter" && event["lane"].is_null())
+        .map(|event| (event["name"].as_str().unwrap_or_default(), &event["categories"]))
+        .collect();
+    assert!(categories.len() > 8 && categories.iter().all(|(_, told)| **told == module), "{categories:?}");
+
     // The JSON has what TSL's converter makes of such lines: slices, counters too.
     let json: Value = serde_json::from_str(&json).expect("it is JSON");
     let slices = json["traceEvents"].as_array().expect("a list").iter().filter(|event| event["ph"] == "X");

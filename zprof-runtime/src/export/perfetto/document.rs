@@ -271,6 +271,9 @@ impl Writer<'_, '_> {
     ) -> Result<()> {
         let encoder = &mut self.encoder;
         encoder.begin(r#type, track, time);
+        if let Some(category) = kind.category {
+            encoder.category(row.names, category);
+        }
         match args.step_name {
             Some(value) => encoder.value_name(window, row.names, row.names.value(value))?,
             None => encoder.name(window, row.names, kind.name)?,

@@ -11,9 +11,9 @@
 //! | ProcessDescriptor | pid 1, process_name 6 |
 //! | ThreadDescriptor | pid 1, tid 2, thread_name 5 |
 //! | CounterDescriptor | unit_name 6 |
-//! | TrackEvent | debug_annotations 4, type 9, name_iid 10, track_uuid 11, name 23, counter_value 30, double_counter_value 44, flow_ids 47, terminating_flow_ids 48 |
+//! | TrackEvent | category_iids 3, debug_annotations 4, type 9, name_iid 10, track_uuid 11, name 23, counter_value 30, double_counter_value 44, flow_ids 47, terminating_flow_ids 48 |
 //! | DebugAnnotation | name_iid 1, uint_value 3, int_value 4, double_value 5, string_value 6, string_value_iid 17 |
-//! | InternedData | event_names 2, debug_annotation_names 3, debug_annotation_string_values 29: iid 1, text 2 |
+//! | InternedData | event_categories 1, event_names 2, debug_annotation_names 3, debug_annotation_string_values 29: iid 1, text 2 |
 //!
 //! Tracks have the ids 1, 2, 3, …; the root, id 0, says that processes and threads are ordered by rank.
 //!
@@ -24,7 +24,7 @@
 //! at its 0. No packet asks for the state of its sequence: none can be lost, since this is a file.
 
 use super::flow::End;
-use super::intern::{Family, Table};
+use super::intern::{Family, Symbol, Table};
 use super::names::{ArgValue, Names, Text, put_as_name};
 use super::output::{Output, put_text, text_len};
 use crate::Result;
@@ -230,6 +230,13 @@ impl<'w> Encoder<'w> {
             }
             Text::Source(extent) => self.event_text(window, 23, extent),
         }
+    }
+
+    /// The category of the event.
+    #[inline]
+    pub(super) fn category(&mut self, names: &Names, symbol: Symbol) {
+        let number = self.table.symbol(Family::Category, symbol, names.text(symbol));
+        self.put_number(key(3, VARINT), u64::from(number));
     }
 
     /// A value of the event's own as its name.

@@ -17,6 +17,7 @@ const MAX_OWN: usize = 1 << 16;
 /// A kind of texts, each with numbers of its own; the value is the field of `InternedData`.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Family {
+    Category = 1,
     EventName = 2,
     AnnotationName = 3,
     AnnotationString = 29,
@@ -30,6 +31,7 @@ pub(super) type Symbol = u32;
 pub(super) struct Table {
     /// Which use of the table this is, from 1: what an older one has noted does not count.
     round: u32,
+    categories: Numbers,
     event_names: Numbers,
     annotation_names: Numbers,
     annotation_strings: Numbers,
@@ -51,7 +53,9 @@ impl Table {
     /// Empties the table.
     pub(super) fn begin(&mut self) {
         self.round += 1; // one a sequence, and their ids have 32 bits too
-        for numbers in [&mut self.event_names, &mut self.annotation_names, &mut self.annotation_strings] {
+        for numbers in
+            [&mut self.categories, &mut self.event_names, &mut self.annotation_names, &mut self.annotation_strings]
+        {
             numbers.last = 0;
         }
         self.own.clear();
@@ -69,6 +73,7 @@ impl Table {
     #[inline]
     pub(super) fn symbol(&mut self, family: Family, symbol: Symbol, text: &[u8]) -> u32 {
         let numbers = match family {
+            Family::Category => &mut self.categories,
             Family::EventName => &mut self.event_names,
             Family::AnnotationName => &mut self.annotation_names,
             Family::AnnotationString => &mut self.annotation_strings,

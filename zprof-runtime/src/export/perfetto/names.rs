@@ -49,6 +49,8 @@ pub(super) struct Names {
     args: Vec<Arg>,
     unknown: Kind,
     unknown_rank: Rank,
+    /// The stat that has a kind's category.
+    module_path: Option<Rank>,
 }
 
 /// The name of a stat; its rank is its symbol.
@@ -63,6 +65,8 @@ pub(super) struct Key {
 pub(super) struct Kind {
     pub(super) hidden: bool,
     pub(super) name: Text,
+    /// The module that it stands in, where that is told.
+    pub(super) category: Option<Symbol>,
     /// Arguments, by rank and each rank once: a run of [`Names::args`].
     args: (usize, usize),
 }
@@ -87,8 +91,9 @@ impl Names {
             ranks: Ids::default(),
             kinds: Ids::default(),
             args: Vec::new(),
-            unknown: Kind { hidden: false, name: Text::Symbol(0), args: (0, 0) },
+            unknown: Kind { hidden: false, name: Text::Symbol(0), category: None, args: (0, 0) },
             unknown_rank: 0,
+            module_path: None,
         };
         let long_name = names.load_keys(window, plane)?;
         names.load_kinds(window, plane, long_name)?;
@@ -155,6 +160,9 @@ impl Names {
             }
             let rank = self.add_key(&mut last, name);
             self.ranks.insert(id, rank);
+            if name == "module_path" {
+                self.module_path = Some(rank);
+            }
         }
         Ok(long_name.unwrap_or_else(|| self.add_key(&mut last, "long_name")))
     }
@@ -185,6 +193,7 @@ impl Names {
                 args.push(Arg { rank: long_name, value: ArgValue::Text(name) });
                 name = self.add_text(window, &mut known, metadata.display_name)?;
             }
+            let mut category = None;
             let mut many = MANY_ARGS;
             each_metadata_stat(window, metadata.entry, |window, stat| {
                 let rank = self.rank(stat.metadata_id);
@@ -197,6 +206,9 @@ impl Names {
                     Value::Str(extent) => ArgValue::Text(self.add_text(window, &mut known, extent)?),
                     value => self.value(value),
                 };
+                if let (true, ArgValue::Text(Text::Symbol(symbol))) = (Some(rank) == self.module_path, value) {
+                    category = Some(symbol);
+                }
                 if key.role == Role::StepName {
                     name = self.add_name(value);
                 }
@@ -206,7 +218,7 @@ impl Names {
             keep_last(&mut args, |arg| arg.rank);
             let start = self.args.len();
             self.args.extend_from_slice(&args);
-            self.kinds.insert(metadata.id, Kind { hidden, name, args: (start, self.args.len()) });
+            self.kinds.insert(metadata.id, Kind { hidden, name, category, args: (start, self.args.len()) });
             Ok(())
         })
     }
