@@ -12,7 +12,7 @@ use crate::{ENABLED, annotate};
 
 /// Why a guard must stay on its thread, in words that rustc prints.
 #[allow(non_camel_case_types, dead_code)] // never made, only named
-trait a_scope_must_not_be_held_across_an_await_or_sent_to_another_thread {}
+pub(super) trait a_scope_must_not_be_held_across_an_await_or_sent_to_another_thread {}
 
 /// An open scope; it ends when this is dropped.
 #[must_use = "the scope ends when its guard is dropped"]

@@ -11,16 +11,21 @@ mod flow;
 #[allow(unsafe_code)] // gives functions to pthread_atfork
 mod fork;
 #[cfg(not(zprof_loom))]
+#[cfg_attr(not(feature = "enable"), allow(dead_code, unreachable_pub))] // `off` stands in its place
 mod guard;
 #[cfg(not(zprof_loom))]
 mod helper;
 #[cfg(not(zprof_loom))]
 mod lock;
 #[cfg(not(zprof_loom))]
+#[cfg_attr(not(feature = "enable"), allow(dead_code, unreachable_pub))] // as above
 mod marks;
 #[cfg(all(test, zprof_loom))]
 #[allow(unsafe_code)] // plays the part of thread.rs
 mod model;
+#[cfg(all(not(feature = "enable"), not(zprof_loom)))]
+#[allow(unsafe_code)] // pins what a pinned future holds
+mod off;
 #[cfg(not(zprof_loom))]
 mod outcome;
 mod pool;
@@ -32,8 +37,10 @@ mod registry;
 pub(crate) mod ring;
 #[cfg(not(zprof_loom))]
 #[allow(unsafe_code)] // pins what a pinned future holds, and lets values write into memory of its own
+#[cfg_attr(not(feature = "enable"), allow(dead_code, unreachable_pub))] // as above
 pub(crate) mod task;
 #[cfg(not(zprof_loom))]
+#[cfg_attr(not(feature = "enable"), allow(dead_code, unreachable_pub))] // as above
 #[allow(unsafe_code)] // calls the stream's unsafe functions for the calling thread
 mod thread;
 
@@ -43,16 +50,23 @@ pub use flow::{Flow, Link, flow};
 pub(crate) use guard::is_recorded;
 #[cfg(not(zprof_loom))]
 pub(crate) use guard::probe;
-#[cfg(not(zprof_loom))]
+#[cfg(all(feature = "enable", not(zprof_loom)))]
 pub use guard::{Guard, Span, hears, inert, open_at, word};
 #[cfg(not(zprof_loom))]
-pub use marks::{Sample, StepNumber, count_at, mark_at};
+pub use marks::{Sample, StepNumber};
+#[cfg(all(feature = "enable", not(zprof_loom)))]
+pub use marks::{count_at, mark_at};
+#[cfg(all(not(feature = "enable"), not(zprof_loom)))]
+pub use off::{
+    Entered, Guard, Here, NUMBER, Span, Task, TraceFuture, Traced, count_at, described, entered, hears, inert, mark_at,
+    open_at, traced, traced_and, undescribed, word,
+};
 #[cfg(not(zprof_loom))]
 pub use outcome::{Fallible, Returns, always, call, never, returned};
 #[cfg(not(zprof_loom))]
 pub(crate) use registry::Stream;
 pub use registry::Word;
-#[cfg(not(zprof_loom))]
+#[cfg(all(feature = "enable", not(zprof_loom)))]
 pub use task::{Entered, Here, NUMBER, Task, TraceFuture, Traced, described, entered, traced, traced_and, undescribed};
 
 /// The atomics, locks and cells of the recorder: the standard ones, or loom's under `cfg(zprof_loom)`.

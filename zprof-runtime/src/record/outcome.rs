@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Write as _};
 
-use super::guard::Guard;
+use super::Guard;
 use crate::value::{Raw, Value as _};
 
 /// Bytes of an error's text that are kept.
