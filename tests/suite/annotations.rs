@@ -89,6 +89,17 @@ fn instants_are_marks() {
 }
 
 #[test]
+fn sites_that_are_made_at_run_time_are_seen_too() {
+    let seen = watch(&mut annotated(&["raw"]), BOTH);
+    for (api, domain) in [("nvtx", Some("TSL")), ("roctx", None)] {
+        let [main] = &balanced(&seen, api, domain)[..] else { panic!("one thread") };
+        assert_eq!(main.tree(), "raw#a=x_y,b=0.5#\n  a_b c\n  raw#a=1#\n", "{api}");
+        let marks: Vec<_> = seen.of(api, "mark").map(|call| call.label.as_deref()).collect();
+        assert_eq!(marks, [Some("raw#b=-1#")], "{api}");
+    }
+}
+
+#[test]
 fn ranges_close_on_every_way_out_of_a_scope() {
     let threads = both(&["ways-out"]);
     let [main] = threads.as_slice() else { panic!("one thread: {threads:?}") };

@@ -16,6 +16,7 @@ mod global_memory;
 mod global_names;
 mod global_parity;
 mod global_process;
+mod global_raw;
 mod global_runtime;
 mod global_session;
 mod global_tasks;

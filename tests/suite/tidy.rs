@@ -25,6 +25,8 @@ const UNSAFE: &[&str] = &[
     "zprof-runtime/src/record/mod.rs",
     "zprof-runtime/src/record/model.rs",
     "zprof-runtime/src/record/off.rs",
+    "zprof-runtime/src/record/raw/mod.rs",
+    "zprof-runtime/src/record/raw/value.rs",
     "zprof-runtime/src/record/registry.rs",
     "zprof-runtime/src/record/ring.rs",
     "zprof-runtime/src/record/task.rs",

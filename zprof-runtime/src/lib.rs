@@ -37,6 +37,18 @@ pub(crate) mod pjrt;
 #[cfg(not(zprof_loom))]
 pub mod session;
 
+/// Sites and scopes that are made while the program runs, for bridges from other libraries and languages. Not public API: it
+/// changes with what is built on it.
+#[cfg(not(zprof_loom))]
+#[doc(hidden)]
+pub mod raw {
+    pub use crate::record::raw::{
+        Description, MOST_KEYS, MOST_SITES, RawGuard, RawSite, RawValue, Values, Whole, begin, count, end, hold,
+        instant, listens, look, note, open, sites, take,
+    };
+    pub use crate::site::{Level, NO_FILTER, Site};
+}
+
 pub use error::{Error, ErrorKind, Result};
 #[cfg(not(zprof_loom))]
 pub use record::{Flow, Span, Task, TraceFuture, Traced, flow};

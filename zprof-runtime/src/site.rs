@@ -89,6 +89,26 @@ impl Memo {
     }
 }
 
+/// How a record finds its site.
+#[derive(Clone, Copy, Debug)]
+pub enum Origin {
+    /// By the function of a call site.
+    Coded(fn() -> &'static Site),
+    /// It was made while the program ran.
+    Made(&'static Site),
+}
+
+impl Origin {
+    /// The site.
+    #[must_use]
+    pub fn site(self) -> &'static Site {
+        match self {
+            Self::Coded(site) => site(),
+            Self::Made(site) => site,
+        }
+    }
+}
+
 /// Filter bits of a site that names no filter.
 pub const NO_FILTER: u64 = u64::MAX;
 

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use crate::annotate::Line;
 use crate::record::ring::Slot;
-use crate::site::{Callsite, Site};
+use crate::site::{Callsite, Origin};
 
 /// A type that may stand as metadata of a scope: scalar or string-like.
 ///
@@ -59,6 +59,10 @@ pub enum Kind {
     Variant(&'static [&'static str]),
     /// A presence word before the value.
     Optional(&'static Kind),
+    /// A word before the value that says which of [`TAGGED`] it is.
+    Tagged,
+    /// Tick at which a whole began whose second slice this is, or 0 for one of an earlier session. It has no key.
+    Since,
     /// Number of a task, shifted by one, with a bit for its first poll. It is the last value of a poll, and has no key.
     Number,
     /// Number of a flow that begins at the event, or 0 for "leave this key out".
@@ -66,6 +70,10 @@ pub enum Kind {
     /// The same of one that ends there.
     Receives,
 }
+
+/// The kinds of values that come with their kind, by the word that says it.
+pub(crate) const TAGGED: [Kind; 8] =
+    [Kind::Flag, Kind::Bool, Kind::Signed, Kind::Unsigned, Kind::Float, Kind::Text, Kind::Sends, Kind::Receives];
 
 pub(crate) mod sealed {
     pub trait Sealed {}
@@ -538,7 +546,7 @@ tuples! {
 #[repr(align(8))]
 pub struct Shape {
     /// Gives the site.
-    pub site: fn() -> &'static Site,
+    pub site: Origin,
     /// Meaning of the words after the shape, value by value.
     pub kinds: &'static [Kind],
     /// Whether each value takes one word.
@@ -546,10 +554,10 @@ pub struct Shape {
 }
 
 /// Whether each value takes one word.
-const fn is_plain(kinds: &[Kind]) -> bool {
+pub(crate) const fn is_plain(kinds: &[Kind]) -> bool {
     let mut index = 0;
     while index < kinds.len() {
-        if matches!(kinds[index], Kind::Text | Kind::Name | Kind::Optional(_)) {
+        if matches!(kinds[index], Kind::Text | Kind::Name | Kind::Optional(_) | Kind::Tagged) {
             return false;
         }
         index += 1;
@@ -563,7 +571,8 @@ pub struct ShapeOf<S, R>(std::marker::PhantomData<fn() -> (S, R)>);
 
 impl<S: Callsite, R: RawArgs> ShapeOf<S, R> {
     /// The shape, one constant per site and argument types.
-    pub const SHAPE: &'static Shape = &Shape { site: S::site, kinds: R::KINDS, plain: is_plain(R::KINDS) };
+    pub const SHAPE: &'static Shape =
+        &Shape { site: Origin::Coded(S::site), kinds: R::KINDS, plain: is_plain(R::KINDS) };
 }
 
 #[cfg(test)]

@@ -20,6 +20,7 @@ fn main() -> Outcome {
         ["ways-out"] => ways_out(),
         ["threads"] => threads(),
         ["marks"] => marks(),
+        ["raw"] => raw(),
         ["destructor"] => destructor(),
         ["sessions", folder] => sessions(folder)?,
         ["constructor", library] => constructor(library)?,
@@ -57,6 +58,26 @@ fn values() {
         zprof::scope!(dyn format!("{name}\n"), small, none = None::<u8>, end = "of it");
         zprof::scope!(dyn name);
     }
+}
+
+/// Scopes and marks of sites that are made here.
+fn raw() {
+    use zprof_runtime::raw::{Description, Level, NO_FILTER, RawSite, RawValue, begin, end, instant, open};
+    let make = |name: &'static str, keys: &[&'static str]| {
+        let keys: Vec<_> = keys.iter().map(|key| (*key).into()).collect();
+        let (module_path, file) = (module_path!().into(), file!().into());
+        let (level, filter, line) = (Level::Critical, NO_FILTER, line!());
+        RawSite::make(Description { name: name.into(), keys: &keys, level, filter, module_path, file, line })
+            .expect("there are few")
+    };
+    let (values, plain) = (make("raw", &["a", "b"]), make("a#b\nc", &[]));
+    let outer = begin(values, &[RawValue::Text("x#y"), RawValue::Float(0.5)]);
+    let inner = open(plain, &[RawValue::Absent; 0]);
+    instant(values, &[RawValue::Absent, RawValue::Signed(-1)]);
+    inner.end();
+    let left = begin(values, &[RawValue::Bool(true), RawValue::Absent]);
+    end(outer);
+    end(left);
 }
 
 #[zprof::trace]

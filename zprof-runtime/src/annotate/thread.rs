@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 use super::{Label, Line, Seen, each};
 use crate::os;
-use crate::site::Site;
+use crate::site::{Origin, Site};
 use crate::value::RawArgs;
 
 /// A range that is open on this thread.
@@ -42,11 +42,11 @@ const IDS_PER_THREAD: u64 = 1 << 40;
 /// within a backend.
 #[cold]
 #[inline(never)]
-pub(crate) fn push<R: RawArgs>(seen: Seen, site: fn() -> &'static Site, values: R) -> u64 {
+pub(crate) fn push<R: RawArgs>(seen: Seen, site: Origin, values: R) -> u64 {
     THREAD
         .try_with(|thread| {
             let Ok(mut thread) = thread.try_borrow_mut() else { return 0 };
-            let site = site();
+            let site = site.site();
             let whole = site.is_whole();
             if !whole {
                 thread.line.write(site, values);
@@ -59,13 +59,13 @@ pub(crate) fn push<R: RawArgs>(seen: Seen, site: fn() -> &'static Site, values: 
 /// Shows the backends `seen` an instant; nothing happens where [`push`] opens nothing.
 #[cold]
 #[inline(never)]
-pub(crate) fn mark<R: RawArgs>(seen: Seen, site: fn() -> &'static Site, values: R) {
+pub(crate) fn mark<R: RawArgs>(seen: Seen, site: Origin, values: R) {
     let _ = THREAD.try_with(|thread| {
         let Ok(mut thread) = thread.try_borrow_mut() else { return };
         if thread.named & seen != seen {
             thread.introduce(seen);
         }
-        let site = site();
+        let site = site.site();
         let whole = site.is_whole();
         if !whole {
             thread.line.write(site, values);

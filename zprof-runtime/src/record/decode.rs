@@ -1,8 +1,8 @@
 //! Reads records back out of the words of a chunk; `ring.rs` has the layout.
 
-use super::ring::{BEGIN, CLOSE, COUNT, COUNT_WORDS, EARLY, END, NOTE_WORDS, TASK, TASK_WORDS};
-use crate::site::Site;
-use crate::value::{Kind, Shape};
+use super::ring::{BEGIN, CLOSE, COUNT, COUNT_WORDS, EARLY, END, MADE_EARLY, MADE_TASK, NOTE_WORDS, TASK, TASK_WORDS};
+use crate::site::{Origin, Site};
+use crate::value::{Kind, Shape, TAGGED};
 
 /// The published words of one chunk.
 #[derive(Clone, Copy, Debug)]
@@ -30,7 +30,7 @@ pub(crate) enum Record<'a> {
     },
     Early {
         tick: u64,
-        site: fn() -> &'static Site,
+        site: Origin,
     },
     Note {
         position: u64,
@@ -40,7 +40,7 @@ pub(crate) enum Record<'a> {
     Task {
         tick: u64,
         task: u64,
-        site: fn() -> &'static Site,
+        site: Origin,
     },
     /// A sample of a counter.
     Count {
@@ -147,10 +147,11 @@ impl<'a> Records<'a> {
             self.at += 3;
             return Some(Record::Close { tick, position: third });
         }
-        if second == EARLY {
+        if second == EARLY || second == MADE_EARLY {
             self.at += 3;
-            // SAFETY: the third word of an early end is the address of a site's function; see `Local::end_elsewhere`.
-            return Some(Record::Early { tick, site: unsafe { site(third) } });
+            // SAFETY: the third word of an early end is the address of its site, as the second says; see
+            // `Writer::end_early`.
+            return Some(Record::Early { tick, site: unsafe { site(third, second == MADE_EARLY) } });
         }
         if second & 7 == COUNT {
             self.at += COUNT_WORDS;
@@ -160,10 +161,11 @@ impl<'a> Records<'a> {
             return Some(Record::Count { tick, shape, value: third });
         }
         let &fourth = rest.get(3)?;
-        if second == TASK {
+        if second == TASK || second == MADE_TASK {
             self.at += TASK_WORDS;
-            // SAFETY: the fourth word of a task's end is the address of a site's function; see `Local::end_task`.
-            return Some(Record::Task { tick, task: third, site: unsafe { site(fourth) } });
+            // SAFETY: the fourth word of a task's end is the address of its site, as the second says; see
+            // `Writer::end_task`.
+            return Some(Record::Task { tick, task: third, site: unsafe { site(fourth, second == MADE_TASK) } });
         }
         let (key_len, &kind) = (fourth, rest.get(4)?);
         let key = std::ptr::with_exposed_provenance::<u8>(address(third));
@@ -182,11 +184,20 @@ impl<'a> Records<'a> {
 
 /// # Safety
 ///
-/// `word` must be the exposed address of such a function.
-unsafe fn site(word: u64) -> fn() -> &'static Site {
+/// `word` must be the exposed address of a static site if that was made, else of the function of a call site.
+unsafe fn site(word: u64, is_made: bool) -> Origin {
+    if is_made {
+        // SAFETY: as the caller says.
+        return Origin::Made(unsafe { &*std::ptr::with_exposed_provenance::<Site>(address(word)) });
+    }
     let function = std::ptr::with_exposed_provenance::<()>(address(word));
     // SAFETY: as the caller says.
-    unsafe { std::mem::transmute::<*const (), fn() -> &'static Site>(function) }
+    Origin::Coded(unsafe { std::mem::transmute::<*const (), fn() -> &'static Site>(function) })
+}
+
+/// The kind of a value that comes with it.
+fn tagged(word: u64) -> &'static Kind {
+    const { &TAGGED }.get(address(word)).unwrap_or(&Kind::Flag)
 }
 
 /// A word that was made from a `usize` on this machine.
@@ -201,6 +212,7 @@ fn width(kind: &Kind, words: &[u64]) -> Option<usize> {
     Some(match kind {
         Kind::Text | Kind::Name => 1 + address(*words.first()?).div_ceil(8),
         Kind::Optional(inner) if *words.first()? != 0 => 1 + width(inner, words.get(1..)?)?,
+        Kind::Tagged => 1 + width(tagged(*words.first()?), words.get(1..)?)?,
         _ => 1,
     })
 }
@@ -211,7 +223,7 @@ pub(crate) fn value<'a>(kind: &Kind, words: &'a [u64]) -> Option<(Option<Decoded
     let (&word, rest) = words.split_first()?;
     let value = match kind {
         Kind::Bool => Decoded::Bool(word != 0),
-        Kind::Number => return Some((None, rest)),
+        Kind::Number | Kind::Since => return Some((None, rest)),
         Kind::Flag | Kind::Sends | Kind::Receives if word == 0 => return Some((None, rest)),
         Kind::Flag => Decoded::Bool(true),
         Kind::Sends => Decoded::Sends(word),
@@ -234,6 +246,7 @@ pub(crate) fn value<'a>(kind: &Kind, words: &'a [u64]) -> Option<(Option<Decoded
         }
         Kind::Optional(_) if word == 0 => return Some((None, rest)),
         Kind::Optional(inner) => return value(inner, rest),
+        Kind::Tagged => return value(tagged(word), rest),
     };
     Some((Some(value), rest))
 }

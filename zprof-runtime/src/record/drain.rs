@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::decode::{Note, Record, Words};
-use crate::site::Site;
+use crate::site::Origin;
 use crate::value::Shape;
 
 /// What became of a scope.
@@ -38,7 +38,7 @@ pub(crate) struct Scope<'a> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Early {
     pub(crate) end: u64,
-    pub(crate) site: fn() -> &'static Site,
+    pub(crate) site: Origin,
 }
 
 /// The end of a task on this thread.
@@ -47,7 +47,7 @@ pub(crate) struct TaskEnd {
     pub(crate) end: u64,
     /// Its number and what became of it.
     pub(crate) task: u64,
-    pub(crate) site: fn() -> &'static Site,
+    pub(crate) site: Origin,
 }
 
 /// A sample of a counter.
@@ -337,7 +337,7 @@ pub(crate) fn lanes(intervals: &[(u64, u64)]) -> Vec<usize> {
 mod tests {
     use super::*;
     use crate::record::ring::{BEGIN, CLOSE, EARLY, END, OTHER, head};
-    use crate::site::{Level, Memo, NO_FILTER};
+    use crate::site::{Level, Memo, NO_FILTER, Site};
 
     fn site() -> &'static Site {
         static SITE: Site = Site {
@@ -355,7 +355,7 @@ mod tests {
         &SITE
     }
 
-    static SHAPE: Shape = Shape { site, kinds: &[], plain: true };
+    static SHAPE: Shape = Shape { site: Origin::Coded(site), kinds: &[], plain: true };
 
     fn begin(tick: u64) -> [u64; 2] {
         [head(tick, BEGIN), std::ptr::from_ref(&SHAPE).expose_provenance() as u64]

@@ -6,7 +6,7 @@ use std::marker::PhantomData;
 use super::registry::Word;
 use super::ring::{Mark, NOWHERE, NOWHERE_FROM};
 use super::thread::{SHARED, with_local};
-use crate::site::{Callsite, Level, NO_FILTER, Site};
+use crate::site::{Callsite, Level, NO_FILTER, Origin, Site};
 use crate::value::{Raw, RawArgs, Shape, ShapeOf, Value};
 use crate::{ENABLED, annotate};
 
@@ -99,7 +99,7 @@ fn open_slowly<S: Callsite, R: RawArgs>(word: Word, raws: R) -> Guard {
     let word = if word.is_unprobed() { self::word() } else { word };
     let seen = word.seen();
     // Tools first, and last at the end: what they take is no part of the scope's time in the profile.
-    let range = if seen == 0 { 0 } else { annotate::push(seen, S::site, raws) };
+    let range = if seen == 0 { 0 } else { annotate::push(seen, Origin::Coded(S::site), raws) };
     let bare = word.bare();
     let mut guard = if bare.is_off() { inert::<S>(bare) } else { record_slowly::<S, R>(seen, bare, raws) };
     guard.range = range;
@@ -123,22 +123,32 @@ fn record_slowly<S: Callsite, R: RawArgs>(seen: annotate::Seen, word: Word, raws
 /// Opens a scope whose shape is known only here: a poll of a task. What [`open_at`] does at each of its scopes, all polls
 /// share.
 pub(super) fn open_as<R: RawArgs>(site: fn() -> &'static Site, shape: &'static Shape, word: Word, raws: R) -> Guard {
+    let (mark, range) = open_parts(Origin::Coded(site), shape, word, raws);
+    let mut guard = Guard::new(mark, site);
+    guard.range = range;
+    guard
+}
+
+/// The same without a guard: what that would keep.
+pub(super) fn open_parts<R: RawArgs>(site: Origin, shape: &'static Shape, word: Word, raws: R) -> (Mark, u64) {
     let word = if word.is_unprobed() { self::word() } else { word };
     let seen = word.seen();
     let range = if seen == 0 { 0 } else { annotate::push(seen, site, raws) };
     let bare = word.bare();
-    let mark = if bare.is_off() {
+    // With a tool, nobody has asked yet whether the session listens too.
+    let is_recorded = !bare.is_off() && (seen == 0 || is_recorded(bare, site.site().level, site.site().filter));
+    let mark = if is_recorded { with_local(|local| local.begin_slowly(bare, shape, raws)) } else { None };
+    (mark.unwrap_or_else(|| unheard(bare)), range)
+}
+
+/// What a guard keeps that nothing listens to now.
+pub(super) fn unheard(word: Word) -> Mark {
+    let bare = word.bare();
+    if bare.is_off() {
         Mark { position: INERT, outer: NOWHERE, tick: 0 }
     } else {
-        let silent = Mark { position: SILENT, outer: NOWHERE, tick: u64::from(bare.epoch()) };
-        // With a tool, nobody has asked yet whether the session listens too.
-        let is_recorded = seen == 0 || is_recorded(bare, site().level, site().filter);
-        let begin = || with_local(|local| local.begin_slowly(bare, shape, raws));
-        is_recorded.then(begin).flatten().unwrap_or(silent)
-    };
-    let mut guard = Guard::new(mark, site);
-    guard.range = range;
-    guard
+        Mark { position: SILENT, outer: NOWHERE, tick: u64::from(bare.epoch()) }
+    }
 }
 
 /// A guard for a site that nothing listens to now.
@@ -167,21 +177,7 @@ impl Guard {
     #[cold]
     #[inline(never)]
     fn end_slowly(&self, word: Word) {
-        let bare = word.bare();
-        if !bare.is_off() {
-            self.end_recorded(bare);
-        }
-        annotate::pop(self.range);
-    }
-
-    /// What [`end_slowly`](Self::end_slowly) does for the session.
-    #[cold]
-    #[inline(never)]
-    fn end_recorded(&self, word: Word) {
-        let silent = self.mark.position == SILENT && self.mark.tick == u64::from(word.epoch());
-        if !silent {
-            with_local(|local| local.end_slowly(word, self.mark, self.site));
-        }
+        end_parts(Origin::Coded(self.site), self.mark, self.range, word);
     }
 
     /// Where its begin is, if it has one.
@@ -200,6 +196,26 @@ impl Guard {
         if self.is_recorded() {
             with_local(|local| local.note(word().bare(), self.mark, key, value));
         }
+    }
+}
+
+/// Ends a scope by what its guard keeps, where [`Local::end_fast`](super::thread::Local::end_fast) does not.
+#[inline]
+pub(super) fn end_parts(site: Origin, mark: Mark, range: u64, word: Word) {
+    let bare = word.bare();
+    if !bare.is_off() {
+        end_recorded(site, mark, bare);
+    }
+    annotate::pop(range);
+}
+
+/// What [`end_parts`] does for the session.
+#[cold]
+#[inline(never)]
+fn end_recorded(site: Origin, mark: Mark, word: Word) {
+    let silent = mark.position == SILENT && mark.tick == u64::from(word.epoch());
+    if !silent {
+        with_local(|local| local.end_slowly(word, mark, site));
     }
 }
 

@@ -4,7 +4,7 @@ use super::guard::{is_recorded, word};
 use super::registry::Word;
 use super::thread::with_local;
 use crate::annotate;
-use crate::site::Callsite;
+use crate::site::{Callsite, Origin};
 use crate::value::{FloatWord, One, Raw, RawArgs, ShapeOf, SignedWord, SingleWord, UnsignedWord, Value};
 
 /// Records an instant that [`hears`](super::hears) has said yes to.
@@ -13,7 +13,7 @@ pub fn mark_at<S: Callsite, R: RawArgs>(_: S, word: Word, raws: R) {
     let word = heard(word);
     let seen = word.seen();
     if seen != 0 {
-        annotate::mark(seen, S::site, raws);
+        annotate::mark(seen, Origin::Coded(S::site), raws);
     }
     if is_taken::<S>(word) {
         with_local(|local| local.instant(word.bare(), ShapeOf::<S, R>::SHAPE, raws));
@@ -31,7 +31,7 @@ pub fn count_at<S: Callsite, R: OneWord>(_: S, word: Word, raw: R) {
 
 /// The state word as it is after the probe that let this in.
 #[inline]
-fn heard(word: Word) -> Word {
+pub(super) fn heard(word: Word) -> Word {
     if word.is_unprobed() { self::word() } else { word }
 }
 

@@ -30,6 +30,9 @@ mod off;
 mod outcome;
 mod pool;
 #[cfg(not(zprof_loom))]
+#[allow(unsafe_code)] // values write themselves into slots of the stream, and guards are kept as words
+pub(crate) mod raw;
+#[cfg(not(zprof_loom))]
 pub(crate) mod recording;
 #[allow(unsafe_code)] // joins chunks and writers
 mod registry;

@@ -7,7 +7,7 @@ use loom::thread;
 use super::primitive::{Arc, WEAKENED};
 use super::registry::{Log, Shared, Word};
 use super::ring::{BEGIN, CLOSE, ChunkBox, END, Mark, Writer};
-use crate::site::{Level, Memo, NO_FILTER, Site};
+use crate::site::{Level, Memo, NO_FILTER, Origin, Site};
 use crate::value::{Kind, Shape};
 
 fn site() -> &'static Site {
@@ -26,7 +26,7 @@ fn site() -> &'static Site {
     &SITE
 }
 
-static SHAPE: Shape = Shape { site, kinds: &[] as &[Kind], plain: true };
+static SHAPE: Shape = Shape { site: Origin::Coded(site), kinds: &[] as &[Kind], plain: true };
 
 /// A thread of the model: what `thread.rs` keeps in thread-local storage.
 struct Thread {

@@ -11,6 +11,7 @@
 //!
 //! [`EARLY`]: tick, 0, address of the site's function: a scope ends that was open before the session started.
 //! [`TASK`]: tick, 2, number of a task and what became of it, address of its site's function: a task ends.
+//! [`MADE_EARLY`] and [`MADE_TASK`]: the same with the address of a site that was made while the program ran.
 //! [`COUNT`]: tick, address of the counter's [`Shape`] + 4, the value's bits: a sample of a counter.
 //! [`NOTE`]: tick, position of a begin + 1, address of the key, its length, address of a [`Kind`], the value's words:
 //! metadata added to an open scope.
@@ -25,6 +26,7 @@ use std::ptr::NonNull;
 
 use super::primitive::{AtomicPtr, Ordering, RawSlot, publication};
 use super::registry::Word;
+use crate::site::Origin;
 use crate::value::{Kind, Raw, RawArgs, Shape};
 
 /// Tag of a begin record.
@@ -43,6 +45,10 @@ pub(crate) const COUNT: u64 = 4;
 pub(crate) const COUNT_WORDS: usize = 3;
 /// Second word of a record that ends a task. A note's is one more than a multiple of eight.
 pub(crate) const TASK: u64 = 2;
+/// Second word of the same records where the site has no function.
+pub(crate) const MADE_EARLY: u64 = 6;
+/// As above.
+pub(crate) const MADE_TASK: u64 = 10;
 /// Words of a task's end.
 pub(crate) const TASK_WORDS: usize = 4;
 /// Words of the longest end; this much is kept free for every open scope.
@@ -249,6 +255,14 @@ pub(crate) struct Writer {
     epoch: Cell<u32>,
     /// The whole state word of that session if it is a usual one, else 0.
     usual: Cell<u64>,
+}
+
+/// The address by which the drain finds a site, and the second word of the record that has it.
+fn address_of(site: Origin, coded: u64, made: u64) -> (u64, u64) {
+    match site {
+        Origin::Coded(function) => (coded, (function as *const ()).expose_provenance() as u64),
+        Origin::Made(site) => (made, std::ptr::from_ref(site).expose_provenance() as u64),
+    }
 }
 
 /// A place for one record, with room for it and for the ends of all open scopes.
@@ -486,9 +500,10 @@ impl Writer {
     /// # Safety
     ///
     /// `room` must come from [`Writer::room`] of this writer for [`END_WORDS`] words, with nothing written since.
-    pub(crate) unsafe fn end_early(&self, _room: Room, site: usize, tick: u64) {
+    pub(crate) unsafe fn end_early(&self, _room: Room, site: Origin, tick: u64) {
+        let (tag, site) = address_of(site, EARLY, MADE_EARLY);
         // SAFETY: there is room for three words.
-        unsafe { self.words([head(tick, OTHER), EARLY, site as u64]) };
+        unsafe { self.words([head(tick, OTHER), tag, site]) };
     }
 
     /// Writes the end of a task.
@@ -496,9 +511,10 @@ impl Writer {
     /// # Safety
     ///
     /// `room` must come from [`Writer::room`] of this writer for [`TASK_WORDS`] words, with nothing written since.
-    pub(crate) unsafe fn end_task(&self, _room: Room, task: u64, site: usize, tick: u64) {
+    pub(crate) unsafe fn end_task(&self, _room: Room, task: u64, site: Origin, tick: u64) {
+        let (tag, site) = address_of(site, TASK, MADE_TASK);
         // SAFETY: there is room for four words.
-        unsafe { self.words([head(tick, OTHER), TASK, task, site as u64]) };
+        unsafe { self.words([head(tick, OTHER), tag, task, site]) };
     }
 
     /// # Safety

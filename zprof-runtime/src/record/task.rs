@@ -15,7 +15,7 @@ use super::ring::{Mark, Slot};
 use super::thread::with_local;
 use crate::ENABLED;
 use crate::annotate::Line;
-use crate::site::{Callsite, Level, Site};
+use crate::site::{Callsite, Level, Origin, Site};
 use crate::value::{Kind, NumberWord, One, Raw, RawArgs, Shape, ShapeOf, sealed};
 
 /// Describes a future for [`TraceFuture::traced`]: made by `zprof::task!`, owned, and `Send`.
@@ -181,7 +181,7 @@ impl RawArgs for Kept<'_> {
     }
 }
 
-fn show(value: Decoded<'_>, line: &mut Line) {
+pub(super) fn show(value: Decoded<'_>, line: &mut Line) {
     match value {
         Decoded::Bool(value) => line.push_uint(u64::from(value)),
         Decoded::Signed(value) => line.push_int(value),
@@ -362,8 +362,8 @@ impl Life {
         let number = self.number();
         self.0 = OVER;
         if let Some(number) = number {
-            let (word, site) = (word().bare(), description.site());
-            if !word.is_off() && is_recorded(word, site().level, site().filter) {
+            let (word, site) = (word().bare(), Origin::Coded(description.site()));
+            if !word.is_off() && is_recorded(word, site.site().level, site.site().filter) {
                 with_local(|local| local.end_task(word, number << Outcome::BITS | outcome as u64, site));
             }
         }

@@ -6,7 +6,7 @@ use super::primitive::Arc;
 use super::registry::{Log, Shared, Word};
 use super::ring::{COUNT_WORDS, Mark, NOTE_WORDS, Room, TASK_WORDS, Writer};
 use crate::clock::Source;
-use crate::site::Site;
+use crate::site::Origin;
 use crate::value::{Raw, RawArgs, Shape};
 
 /// What all threads of the program share.
@@ -138,7 +138,7 @@ impl Local {
     }
 
     /// Ends a scope.
-    pub(crate) fn end_slowly(&self, word: Word, mark: Mark, site: fn() -> &'static Site) {
+    pub(crate) fn end_slowly(&self, word: Word, mark: Mark, site: Origin) {
         if self.writer.top() == mark.position && self.writer.epoch() == word.epoch() {
             self.writer.end_top(mark, word.now());
         } else {
@@ -227,32 +227,32 @@ impl Local {
 
     /// Ends a scope that is not the innermost one of the current chunk: it began in another chunk, out of order, or
     /// before the session.
-    fn end_elsewhere(&self, word: Word, mark: Mark, site: fn() -> &'static Site) {
+    fn end_elsewhere(&self, word: Word, mark: Mark, site: Origin) {
         let tick = word.now();
         if self.writer.epoch() == word.epoch() && self.writer.is_ours(mark) {
             if !matches!(self.stage.get(), Stage::Gone) {
                 // SAFETY: marks of this session come from `begin` of this writer, and a guard ends once.
                 unsafe { self.writer.end_by_position(mark, tick) };
             }
-        } else if super::is_recorded(word, site().level, site().filter) {
+        } else if super::is_recorded(word, site.site().level, site.site().filter) {
             let room = self.make_room(word, super::ring::END_WORDS);
             match room {
                 // SAFETY: the room was just made for these words.
-                Some(room) => unsafe { self.writer.end_early(room, site as usize, tick) },
+                Some(room) => unsafe { self.writer.end_early(room, site, tick) },
                 None => self.with_log(Log::count_lost),
             }
         }
     }
 
     /// Ends a task.
-    pub(crate) fn end_task(&self, word: Word, task: u64, site: fn() -> &'static Site) {
+    pub(crate) fn end_task(&self, word: Word, task: u64, site: Origin) {
         let mut room = None;
         if self.writer.epoch() == word.epoch() {
             room = self.writer.room(TASK_WORDS);
         }
         match room.or_else(|| self.make_room(word, TASK_WORDS)) {
             // SAFETY: the room is for these words, and nothing was written since.
-            Some(room) => unsafe { self.writer.end_task(room, task, site as usize, word.now()) },
+            Some(room) => unsafe { self.writer.end_task(room, task, site, word.now()) },
             None => self.with_log(Log::count_lost),
         }
     }

@@ -38,7 +38,7 @@ impl Counters {
         self.samples.reserve(counts.len());
         for Count { tick, shape, value: bits } in counts {
             let (kind, unit) = *self.known.entry(std::ptr::from_ref(*shape).addr()).or_insert_with(|| {
-                let site = (shape.site)();
+                let site = shape.site.site();
                 let kind = EventKind { name: site.name, module_path: "", file: "", line: 0 };
                 (plane.event_kind(kind), plane.names.id(site.keys.first().unwrap_or(&"value")))
             });

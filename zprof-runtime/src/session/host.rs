@@ -133,7 +133,7 @@ impl Converter<'_> {
         self.tasks.next_thread();
         let mut cursor = self.recorded.timeline.cursor();
         for end in &scopes.tasks {
-            let kind = self.plane.event_kind(kind_of((end.site)()));
+            let kind = self.plane.event_kind(kind_of(end.site.site()));
             self.tasks.end(end.task, cursor.ps(end.end), kind);
         }
     }
@@ -152,7 +152,7 @@ impl Converter<'_> {
     /// Scopes that were open when the session started: from its start to their end, the last to end around the others.
     fn early(&mut self, scopes: &Scopes<'_>, line: &mut Line, cursor: &mut Cursor<'_>, tid: Option<u64>) {
         for early in scopes.early.iter().rev() {
-            let site = (early.site)();
+            let site = early.site.site();
             let kind = self.plane.event_kind(kind_of(site));
             let end = cursor.ps(early.end);
             let started_before = self.plane.names.id("started_before");
@@ -176,7 +176,7 @@ impl Converter<'_> {
         if known.is_named {
             if let Some((Some(Decoded::Text(name)), rest)) = value(&Kind::Name, words) {
                 words = rest;
-                match self.given.kind((scope.shape.site)(), name, &mut self.plane) {
+                match self.given.kind(scope.shape.site.site(), name, &mut self.plane) {
                     Some(own) => kind = own,
                     None => unnamed = Some(name),
                 }
@@ -205,7 +205,12 @@ impl Converter<'_> {
             }
         }
         if known.is_poll {
-            if let Some(number) = self.tasks.poll(scope, (begin, end), known.kind, &known.keys, names) {
+            let since = match scope.shape.kinds {
+                [.., Kind::Since, Kind::Number] => scope.values.iter().rev().nth(1).filter(|&&since| since != 0),
+                _ => None,
+            };
+            let since = since.map(|&since| cursor.ps(since));
+            if let Some(number) = self.tasks.poll(scope, (begin, end), known.kind, since, &known.keys, names) {
                 let key = names.id("flow");
                 event.stat(key, flow(number), names);
             }
@@ -245,7 +250,7 @@ impl Converter<'_> {
         scopes.for_each(|scope| {
             let lane = if scope.fate.overlaps { lanes.next() } else { None };
             let Some(line) = lane.and_then(|lane| lines.get_mut(lane)) else { return };
-            let site = (scope.shape.site)();
+            let site = scope.shape.site.site();
             if !self.overlapping.iter().any(|known| std::ptr::eq(*known, site)) {
                 self.overlapping.push(site);
             }
@@ -360,7 +365,7 @@ impl Shapes {
         if let Some(&index) = self.ids.get(&address) {
             return index;
         }
-        let site = (shape.site)();
+        let site = shape.site.site();
         let kind = plane.event_kind(kind_of(site));
         let is_poll = matches!(shape.kinds.last(), Some(Kind::Number));
         let is_named = matches!(shape.kinds.first(), Some(Kind::Name));

@@ -88,13 +88,15 @@ impl Tasks {
         self.open.clear();
     }
 
-    /// Notes a poll, whose scope has these `keys`, and returns the number of its task.
+    /// Notes a poll, whose scope has these `keys`, and returns the number of its task. `since` is where a whole began that
+    /// is told of with its second slice.
     #[cold]
     pub(super) fn poll(
         &mut self,
         scope: &Scope<'_>,
         (begin, end): (u64, u64),
         kind: u64,
+        since: Option<u64>,
         keys: &[u64],
         names: &mut StatNames,
     ) -> Option<u64> {
@@ -110,10 +112,14 @@ impl Tasks {
         if begin <= task.begin {
             task.parent = parent;
         }
-        task.begin = task.begin.min(begin);
+        task.begin = task.begin.min(since.unwrap_or(begin));
+        // Its first slice did not say what it belongs to.
+        task.polls += i64::from(since.is_some());
         task.end = task.end.max(end);
         if is_first {
             task.is_whole = true;
+        }
+        if is_first || scope.shape.kinds.len() > 1 {
             let mut words = scope.values;
             for (kind, &key) in scope.shape.kinds.iter().zip(keys) {
                 let Some((decoded, rest)) = value(kind, words) else { break };

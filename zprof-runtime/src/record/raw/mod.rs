@@ -1,0 +1,166 @@
+//! Scopes, instants and samples of sites that are made while the program runs: for bridges from other libraries and other
+//! languages.
+//!
+//! A site is made once for each place and lives as long as the program. Its keys are fixed; the kinds of its values may
+//! differ from scope to scope. What the macros know when the program is compiled is looked up here: a site keeps a short
+//! list of the shapes that it has met, and when there are too many, each value brings its kind along.
+
+mod held;
+mod site;
+mod value;
+mod whole;
+
+use std::marker::PhantomData;
+
+pub use held::{begin, end, hold, look, note, take};
+pub use site::{Description, MOST_KEYS, MOST_SITES, RawSite, sites};
+pub use value::{RawValue, Values};
+pub use whole::Whole;
+
+use super::guard::{end_parts, is_heard, is_recorded, open_parts, unheard, word};
+use super::marks::heard;
+use super::registry::Word;
+use super::ring::{Mark, NOWHERE_FROM};
+use super::thread::with_local;
+use crate::site::{Level, Origin, Site};
+use crate::value::{One, ReceivesWord, SendsWord, Value as _};
+use crate::{ENABLED, annotate, warn};
+use value::{Args, Slice};
+
+/// An open scope. It ends by [`end`](Self::end); one that is dropped stays open, and is told as leaked or unfinished.
+#[derive(Debug)]
+#[must_use = "the scope stays open until `end` is called"]
+pub struct RawGuard {
+    mark: Mark,
+    site: &'static RawSite,
+    /// The range that tools see, 0 if none does.
+    range: u64,
+    _stays: PhantomData<*const ()>,
+}
+
+/// Whether anything listens to sites of this level and filter.
+#[inline]
+#[must_use]
+pub fn listens(level: Level, filter: u64) -> bool {
+    ENABLED && hears(word(), level, filter)
+}
+
+#[inline]
+fn hears(word: Word, level: Level, filter: u64) -> bool {
+    // A logger that speaks of how tools are looked for must not wait for that.
+    let waits = || word.is_unprobed() && warn::is_saying();
+    !word.is_off() && (word.is_usual() || (!waits() && is_heard(word, level, filter)))
+}
+
+/// Opens a scope. Where nothing listens its values are not looked at.
+#[inline]
+pub fn open<V: Values + ?Sized>(site: &'static RawSite, values: &V) -> RawGuard {
+    open_slice(site, values, |_| Slice::Alone)
+}
+
+#[inline]
+fn open_slice<V: Values + ?Sized>(site: &'static RawSite, values: &V, slice: impl FnOnce(Word) -> Slice) -> RawGuard {
+    let word = word();
+    let guard = |(mark, range)| RawGuard { mark, site, range, _stays: PhantomData };
+    if !ENABLED || !hears(word, site.site.level, site.site.filter) {
+        return guard((unheard(word), 0));
+    }
+    let slice = slice(word);
+    let count = site.count(slice);
+    let (shape, with_kinds) = site.shape(values, count, slice);
+    let args = Args { values, count, with_kinds, slice };
+    match with_local(|local| local.begin_fast(word, shape, args)) {
+        Some(mark) => guard((mark, 0)),
+        None => guard(open_parts(Origin::Made(&site.site), shape, word, args)),
+    }
+}
+
+impl RawGuard {
+    /// Ends the scope.
+    #[inline]
+    pub fn end(self) {
+        if !ENABLED {
+            return;
+        }
+        let word = word();
+        if !word.is_off() && !with_local(|local| local.end_fast(word, self.mark)) {
+            end_parts(Origin::Made(&self.site.site), self.mark, self.range, word);
+        }
+    }
+
+    /// Adds metadata, where the scope is recorded.
+    pub fn note(&self, key: &'static str, value: RawValue<'_>) {
+        let word = word().bare();
+        if !ENABLED || word.is_off() || self.mark.position >= NOWHERE_FROM {
+            return;
+        }
+        with_local(|local| match value {
+            RawValue::Absent => {}
+            RawValue::Bool(value) => local.note(word, self.mark, key, value.raw()),
+            RawValue::Signed(value) => local.note(word, self.mark, key, value.raw()),
+            RawValue::Unsigned(value) => local.note(word, self.mark, key, value.raw()),
+            RawValue::Float(value) => local.note(word, self.mark, key, value.raw()),
+            RawValue::Text(text) => local.note(word, self.mark, key, text.raw()),
+            RawValue::Sends(flow) => local.note(word, self.mark, key, One::<SendsWord>::new(flow)),
+            RawValue::Receives(flow) => local.note(word, self.mark, key, One::<ReceivesWord>::new(flow)),
+        });
+    }
+
+    /// The guard as plain words, for where it can only be kept as these. It never ends unless it is made again.
+    #[must_use]
+    pub fn into_words(self) -> [u64; 5] {
+        let site = std::ptr::from_ref(self.site).expose_provenance() as u64;
+        [self.mark.position, self.mark.outer, self.mark.tick, self.range, site]
+    }
+
+    /// The guard of these words.
+    ///
+    /// # Safety
+    ///
+    /// The words must come from [`into_words`](Self::into_words) on this thread, and this be called once with them.
+    pub unsafe fn from_words([position, outer, tick, range, site]: [u64; 5]) -> Self {
+        // It was a usize.
+        #[allow(clippy::cast_possible_truncation)]
+        let site = std::ptr::with_exposed_provenance::<RawSite>(site as usize);
+        // SAFETY: the words are those of a guard, says the caller; its site is never freed.
+        let site = unsafe { &*site };
+        Self { mark: Mark { position, outer, tick }, site, range, _stays: PhantomData }
+    }
+}
+
+/// Records that something happens now.
+pub fn instant<V: Values + ?Sized>(site: &'static RawSite, values: &V) {
+    let word = word();
+    let Site { level, filter, .. } = site.site;
+    if !ENABLED || !hears(word, level, filter) {
+        return;
+    }
+    let slice = Slice::Alone;
+    let count = site.count(slice);
+    let (shape, with_kinds) = site.shape(values, count, slice);
+    let args = Args { values, count, with_kinds, slice };
+    let word = heard(word);
+    let (seen, bare) = (word.seen(), word.bare());
+    if seen != 0 {
+        annotate::mark(seen, Origin::Made(&site.site), args);
+    }
+    if !bare.is_off() && (seen == 0 || is_recorded(bare, level, filter)) {
+        with_local(|local| local.instant(bare, shape, args));
+    }
+}
+
+/// Records the value that a counter has now: a number. The site's only key is its unit, `value` where it has none.
+pub fn count(site: &'static RawSite, value: RawValue<'_>) {
+    let word = word();
+    let Site { level, filter, .. } = site.site;
+    if !ENABLED || !hears(word, level, filter) {
+        return;
+    }
+    let bare = heard(word).bare();
+    let is_number = matches!(value, RawValue::Signed(_) | RawValue::Unsigned(_) | RawValue::Float(_));
+    if is_number && !bare.is_off() && is_recorded(bare, level, filter) {
+        // One value has no more than the eight kinds, and so never brings its own along.
+        let (shape, _) = site.shape([value].as_slice(), 1, Slice::Alone);
+        with_local(|local| local.count(bare, shape, value.bits()));
+    }
+}

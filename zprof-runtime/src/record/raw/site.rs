@@ -1,0 +1,167 @@
+//! Sites that are made while the program runs, each with the shapes that its scopes have had.
+
+use std::borrow::Cow;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::value::{Slice, Values};
+use crate::site::{Level, Memo, Origin, Site};
+use crate::value::{Kind, Shape, TAGGED, is_plain};
+
+/// Most keys of a site.
+pub const MOST_KEYS: usize = 32;
+/// Most sites of a program; each takes a few hundred bytes for good.
+pub const MOST_SITES: usize = 1 << 16;
+/// Shapes of a site before its values bring their kinds along.
+const MOST_SHAPES: usize = 16;
+
+/// What a site is made of. Texts that are no literals are kept for good.
+#[derive(Clone, Debug)]
+pub struct Description<'a> {
+    /// Name of its scopes.
+    pub name: Cow<'static, str>,
+    /// Keys of their values; those past the first [`MOST_KEYS`] are left out.
+    pub keys: &'a [Cow<'static, str>],
+    /// How much detail they are.
+    pub level: Level,
+    /// Filter bits; [`NO_FILTER`](crate::__private::NO_FILTER) for none.
+    pub filter: u64,
+    /// Module that holds the site.
+    pub module_path: Cow<'static, str>,
+    /// Source file.
+    pub file: Cow<'static, str>,
+    /// Line in it.
+    pub line: u32,
+}
+
+/// A site that was made while the program ran.
+#[derive(Debug)]
+pub struct RawSite {
+    pub(super) site: Site,
+    shapes: OnceLock<Box<Node>>,
+}
+
+/// A shape that a site has met.
+#[derive(Debug)]
+struct Node {
+    code: u128,
+    shape: Shape,
+    next: OnceLock<Box<Node>>,
+}
+
+/// Sites that were made.
+static MADE: AtomicUsize = AtomicUsize::new(0);
+
+/// How many sites the program has made.
+#[must_use]
+pub fn sites() -> usize {
+    MADE.load(Ordering::Relaxed).min(MOST_SITES)
+}
+
+fn keep(text: Cow<'static, str>) -> &'static str {
+    match text {
+        Cow::Borrowed(text) => text,
+        Cow::Owned(text) => Box::leak(text.into_boxed_str()),
+    }
+}
+
+impl RawSite {
+    /// Makes a site, or nothing where the program has [`MOST_SITES`] already. Each call makes another one: the caller keeps
+    /// what it was given, one for each place.
+    #[must_use]
+    pub fn make(description: Description<'_>) -> Option<&'static Self> {
+        if MADE.fetch_add(1, Ordering::Relaxed) >= MOST_SITES {
+            MADE.store(MOST_SITES, Ordering::Relaxed);
+            return None;
+        }
+        let Description { name, keys, level, filter, module_path, file, line } = description;
+        let name = keep(name);
+        let keys: Vec<&'static str> = keys.iter().take(MOST_KEYS).cloned().map(keep).collect();
+        // As the macros write it: a name and the first key, behind one byte and before one.
+        let clean = |text: &str| text.replace(['\0', '\n', '\r'], " ").replace('#', "_");
+        let first = keys.first().map(|key| format!("#{}=", clean(key))).unwrap_or_default();
+        let label = format!("{}{first}\0", clean(name));
+        let site = Site {
+            name,
+            label: keep(label.into()),
+            given: 0,
+            keys: Vec::leak(keys),
+            level,
+            filter,
+            module_path: keep(module_path),
+            file: keep(file),
+            line,
+            memo: Memo::new(),
+        };
+        Some(Box::leak(Box::new(Self { site, shapes: OnceLock::new() })))
+    }
+
+    /// What it was made of.
+    #[must_use]
+    pub fn site(&'static self) -> &'static Site {
+        &self.site
+    }
+
+    /// How many values a slice has.
+    #[inline]
+    pub(super) fn count(&'static self, slice: Slice) -> usize {
+        if matches!(slice, Slice::Next { .. }) { 0 } else { self.site.keys.len() }
+    }
+
+    /// The shape of the first `count` values, and whether they must bring their kinds along.
+    #[inline]
+    pub(super) fn shape<V: Values + ?Sized>(
+        &'static self,
+        values: &V,
+        count: usize,
+        slice: Slice,
+    ) -> (&'static Shape, bool) {
+        let code =
+            (0..count).fold(slice.code(), |code, place| code | u128::from(values.at(place).code()) << (3 * place));
+        match self.shapes.get() {
+            Some(first) if first.code == code => (&first.shape, false),
+            _ => self.other_shape(code, count, slice),
+        }
+    }
+
+    #[cold]
+    fn other_shape(&'static self, code: u128, count: usize, slice: Slice) -> (&'static Shape, bool) {
+        let (mut place, mut met, mut code) = (&self.shapes, 0, code);
+        loop {
+            match place.get() {
+                Some(node) if node.code == code => return (&node.shape, code & WITH_KINDS != 0),
+                Some(node) => (place, met) = (&node.next, met + 1),
+                None if met >= MOST_SHAPES && code & WITH_KINDS == 0 => {
+                    (place, code) = (&self.shapes, slice.code() | WITH_KINDS);
+                }
+                None => {
+                    let kinds = kinds(code, count, slice);
+                    let shape = Shape { site: Origin::Made(&self.site), plain: is_plain(kinds), kinds };
+                    // Another thread may have been first: then that one is looked at.
+                    let _ = place.set(Box::new(Node { code, shape, next: OnceLock::new() }));
+                }
+            }
+        }
+    }
+}
+
+/// Bit of a shape's code: its values bring their kinds along.
+const WITH_KINDS: u128 = 1 << 100;
+
+/// The kinds that a code stands for.
+fn kinds(code: u128, count: usize, slice: Slice) -> &'static [Kind] {
+    let kind = |place: usize| {
+        if code & WITH_KINDS != 0 {
+            return Kind::Tagged;
+        }
+        let tag = usize::try_from(code >> (3 * place) & 7).unwrap_or(0);
+        TAGGED.get(tag).copied().unwrap_or(Kind::Flag)
+    };
+    let mut kinds: Vec<Kind> = (0..count).map(kind).collect();
+    match slice {
+        Slice::Alone => {}
+        Slice::Told { .. } => kinds.extend([Kind::Since, Kind::Number]),
+        Slice::Next { .. } => kinds.push(Kind::Number),
+    }
+    Vec::leak(kinds)
+}

@@ -1,0 +1,188 @@
+//! Values whose kinds are known only while the program runs.
+
+use crate::annotate::Line;
+use crate::record::decode::Decoded;
+use crate::record::ring::Slot;
+use crate::record::task::show;
+use crate::value::{Kind, NumberWord, One, Raw, RawArgs, UnsignedWord, Value as _, sealed};
+
+/// A value of a scope.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum RawValue<'a> {
+    /// The key is left out.
+    Absent,
+    /// A truth value.
+    Bool(bool),
+    /// A signed integer.
+    Signed(i64),
+    /// An unsigned integer.
+    Unsigned(u64),
+    /// A float.
+    Float(f64),
+    /// Text, which is copied.
+    Text(&'a str),
+    /// Number of a flow that begins at the event; its key is `_p`.
+    Sends(u64),
+    /// Number of a flow that ends there; its key is `_c`.
+    Receives(u64),
+}
+
+impl RawValue<'_> {
+    /// Its place in [`TAGGED`](crate::value::TAGGED).
+    pub(super) fn code(self) -> u8 {
+        match self {
+            Self::Absent => 0,
+            Self::Bool(_) => 1,
+            Self::Signed(_) => 2,
+            Self::Unsigned(_) => 3,
+            Self::Float(_) => 4,
+            Self::Text(_) => 5,
+            Self::Sends(_) => 6,
+            Self::Receives(_) => 7,
+        }
+    }
+
+    /// The word of a value that has one.
+    pub(super) fn bits(self) -> u64 {
+        match self {
+            Self::Absent | Self::Text(_) => 0,
+            Self::Bool(value) => u64::from(value),
+            Self::Signed(value) => u64::from_ne_bytes(value.to_ne_bytes()),
+            Self::Unsigned(value) | Self::Sends(value) | Self::Receives(value) => value,
+            Self::Float(value) => value.to_bits(),
+        }
+    }
+
+    fn words(self) -> usize {
+        match self {
+            Self::Text(text) => text.raw().words(),
+            _ => 1,
+        }
+    }
+
+    fn decoded(&self) -> Option<Decoded<'_>> {
+        Some(match *self {
+            Self::Absent => return None,
+            Self::Bool(value) => Decoded::Bool(value),
+            Self::Signed(value) => Decoded::Signed(value),
+            Self::Unsigned(value) => Decoded::Unsigned(value),
+            Self::Float(value) => Decoded::Float(value),
+            Self::Text(text) => Decoded::Text(text),
+            Self::Sends(value) => Decoded::Sends(value),
+            Self::Receives(value) => Decoded::Receives(value),
+        })
+    }
+}
+
+/// Values of a scope, by the places of their keys.
+pub trait Values {
+    /// The value of the key at `place`, the same at each call; [`RawValue::Absent`] where there is none.
+    fn at(&self, place: usize) -> RawValue<'_>;
+}
+
+impl Values for [RawValue<'_>] {
+    fn at(&self, place: usize) -> RawValue<'_> {
+        self.get(place).copied().unwrap_or(RawValue::Absent)
+    }
+}
+
+impl<V: Values + ?Sized> Values for &V {
+    fn at(&self, place: usize) -> RawValue<'_> {
+        (**self).at(place)
+    }
+}
+
+impl<const N: usize> Values for [RawValue<'_>; N] {
+    fn at(&self, place: usize) -> RawValue<'_> {
+        self.as_slice().at(place)
+    }
+}
+
+/// What a scope is of a whole that may have several, on several threads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Slice {
+    /// All there is of it, so far.
+    Alone,
+    /// The first that says what it belongs to.
+    Told { number: u64, since: u64 },
+    /// A later one, without values.
+    Next { number: u64 },
+}
+
+impl Slice {
+    /// Bits of a shape's code.
+    pub(super) fn code(self) -> u128 {
+        match self {
+            Self::Alone => 0,
+            Self::Told { .. } => 1 << 96,
+            Self::Next { .. } => 2 << 96,
+        }
+    }
+}
+
+/// Values as a record takes them.
+pub(super) struct Args<'v, V: ?Sized> {
+    pub(super) values: &'v V,
+    pub(super) count: usize,
+    pub(super) with_kinds: bool,
+    pub(super) slice: Slice,
+}
+
+impl<V: ?Sized> Clone for Args<'_, V> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<V: ?Sized> Copy for Args<'_, V> {}
+
+impl<V: ?Sized> sealed::Sealed for Args<'_, V> {}
+
+impl<V: Values + ?Sized> RawArgs for Args<'_, V> {
+    /// The shape that goes with the values says it.
+    const KINDS: &'static [Kind] = &[];
+
+    #[inline]
+    fn words(self) -> usize {
+        let own: usize = (0..self.count).map(|place| self.values.at(place).words()).sum();
+        let kinds = if self.with_kinds { self.count } else { 0 };
+        let slice = match self.slice {
+            Slice::Alone => 0,
+            Slice::Told { .. } => 2,
+            Slice::Next { .. } => 1,
+        };
+        own + kinds + slice
+    }
+
+    #[inline]
+    unsafe fn write(self, mut at: *const Slot) -> *const Slot {
+        for place in 0..self.count {
+            let value = self.values.at(place);
+            if self.with_kinds {
+                // SAFETY: `words` asks for a slot more for each value then.
+                at = unsafe { One::<UnsignedWord>::new(value.code().into()).write(at) };
+            }
+            at = match value {
+                // SAFETY: `words` asks for the slots of the text.
+                RawValue::Text(text) => unsafe { text.raw().write(at) },
+                // SAFETY: `words` asks for a slot.
+                _ => unsafe { One::<UnsignedWord>::new(value.bits()).write(at) },
+            };
+        }
+        let (since, number) = match self.slice {
+            Slice::Alone => return at,
+            Slice::Told { number, since } => (Some(since), number << 1 | u64::from(since != 0)),
+            Slice::Next { number } => (None, number << 1),
+        };
+        if let Some(since) = since {
+            // SAFETY: `words` asks for two slots more.
+            at = unsafe { One::<UnsignedWord>::new(since).write(at) };
+        }
+        // SAFETY: `words` asks for a slot more.
+        unsafe { One::<NumberWord>::new(number).write(at) }
+    }
+
+    fn show(self, place: usize, line: &mut Line) -> bool {
+        place < self.count && self.values.at(place).decoded().map(|value| show(value, line)).is_some()
+    }
+}
