@@ -2,6 +2,7 @@
 //!
 //! Programs use it through the `zprof` crate, which re-exports what is public here.
 
+pub(crate) mod ceiling;
 #[cfg(not(zprof_loom))]
 pub(crate) mod clock;
 pub(crate) mod decimal;
@@ -37,6 +38,7 @@ pub(crate) mod pjrt;
 #[cfg(not(zprof_loom))]
 pub mod session;
 
+pub use ceiling::MAX_LEVEL;
 pub use error::{Error, ErrorKind, Result};
 #[cfg(not(zprof_loom))]
 pub use record::{Flow, Span, Task, TraceFuture, Traced, flow};
@@ -76,6 +78,7 @@ pub mod __private {
     pub use crate::record::{
         Entered, Fallible, Guard, Here, Link, NUMBER, Returns, Sample, StepNumber, Word, always, call, count_at,
         described, entered, hears, inert, mark_at, never, open_at, returned, traced, traced_and, undescribed, word,
+        word_at,
     };
     pub use crate::site::{Callsite, Level, Memo, NO_FILTER, Site};
     pub use crate::value::{Root, Value, Variant, Variants};

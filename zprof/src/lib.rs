@@ -118,6 +118,6 @@ pub use zprof_macros::Value;
 /// makes the future, not while that runs.
 pub use zprof_macros::trace;
 pub use zprof_runtime::{
-    AdvancedValue, DeviceType, ENABLED, Error, ErrorKind, Flow, Level, Linkage, Platform, Profile, Profiler,
+    AdvancedValue, DeviceType, ENABLED, Error, ErrorKind, Flow, Level, Linkage, MAX_LEVEL, Platform, Profile, Profiler,
     ProfilerOptions, Result, SessionId, Span, Task, TraceFuture, Traced, Value, flow,
 };

@@ -3,6 +3,7 @@
 #[cfg(not(zprof_loom))]
 #[allow(unsafe_code)] // addresses in records become references again
 pub(crate) mod decode;
+pub(crate) mod directives;
 #[cfg(not(zprof_loom))]
 pub(crate) mod drain;
 #[cfg(not(zprof_loom))]
@@ -44,7 +45,7 @@ pub(crate) use guard::is_recorded;
 #[cfg(not(zprof_loom))]
 pub(crate) use guard::probe;
 #[cfg(not(zprof_loom))]
-pub use guard::{Guard, Span, hears, inert, open_at, word};
+pub use guard::{Guard, Span, hears, inert, open_at, word, word_at};
 #[cfg(not(zprof_loom))]
 pub use marks::{Sample, StepNumber, count_at, mark_at};
 #[cfg(not(zprof_loom))]

@@ -25,6 +25,7 @@ use crate::ENABLED;
 use crate::clock::realtime_ns;
 use crate::error::{Error, ErrorKind, Result};
 use crate::pjrt::Plugin;
+use crate::record::directives::Directives;
 use crate::record::recording::{Recording, Settings, recycle, trim};
 use crate::warn::warn;
 use crate::xspace::join::Session;
@@ -145,6 +146,7 @@ impl Profiler {
             let (given, least) = (options.max_buffer_bytes, MIN_BUFFER_BYTES);
             return invalid(format!("`max_buffer_bytes` is {given}; the least that works is {least}"));
         }
+        Directives::parse(&options.directives)?;
         Ok(Self { plugin, options, stage: Stage::Idle })
     }
 
@@ -186,7 +188,8 @@ impl Profiler {
         let place = Place::take()?;
         let files = RunFiles::prepare(&self.options, realtime_ns())?;
         let settings = Settings {
-            level: u8::try_from(self.options.host_tracer_level).unwrap_or(u8::MAX),
+            directives: Directives::parse(&self.options.directives)?
+                .with_default(u8::try_from(self.options.host_tracer_level).unwrap_or(u8::MAX)),
             filter: self.options.host_traceme_filter_mask.unwrap_or(u64::MAX),
             max_bytes: self.options.max_buffer_bytes,
             prefault_bytes: self.options.prefault_bytes,
@@ -275,6 +278,9 @@ fn convert(recording: Recording, device: Device, files: RunFiles, options: &Prof
     environment.stat("clock", StatValue::Text(recorded.source.name()));
     environment.stat("clock_residual_ns", StatValue::Uint(timeline.residual_ns));
     environment.stat("dropped_scopes", StatValue::Uint(dropped_scopes));
+    if !options.directives.is_empty() {
+        environment.stat("directives", StatValue::Text(&options.directives));
+    }
     environment.stat(names::PROFILE_OPTIONS, StatValue::Bytes(&options.to_proto(files.session())));
 
     let converted = Instant::now();
