@@ -27,7 +27,8 @@ mod sums {
 /// How many scopes a session with these directives has, and the sum.
 fn work(directives: &str) -> Result<(u64, u64), Box<dyn Error>> {
     let folder = std::env::temp_dir().join(format!("zprof-filters-{}", std::process::id()));
-    let options = zprof::ProfilerOptions::default().repository_path(&folder).host_tracer_level(1).directives(directives);
+    let options =
+        zprof::ProfilerOptions::default().repository_path(&folder).host_tracer_level(1).directives(directives);
     let mut profiler = zprof::Platform::host().profiler(options)?;
     profiler.start()?;
     let sum = sums::add(&reader::read(10));
@@ -48,7 +49,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         println!("{directives:45} {scopes:2} scopes: {what}");
         assert_eq!(work(directives)?, (scopes, 45));
     }
-    let Err(error) = zprof::Platform::host().profiler(zprof::ProfilerOptions::default().directives("filters=loud")) else {
+    let Err(error) = zprof::Platform::host().profiler(zprof::ProfilerOptions::default().directives("filters=loud"))
+    else {
         return Err("a level that is none is accepted".into());
     };
     println!("{error}");

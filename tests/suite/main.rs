@@ -20,6 +20,7 @@ mod global_process;
 mod global_runtime;
 mod global_session;
 mod global_tasks;
+mod global_testing;
 mod global_threads;
 mod global_values;
 mod json;

@@ -43,7 +43,9 @@ pub use error::{Error, ErrorKind, Result};
 #[cfg(not(zprof_loom))]
 pub use record::{Flow, Span, Task, TraceFuture, Traced, flow};
 #[cfg(not(zprof_loom))]
-pub use session::{AdvancedValue, DeviceType, Linkage, Platform, Profile, Profiler, ProfilerOptions, SessionId};
+pub use session::{
+    AdvancedValue, DeviceType, Linkage, Platform, Profile, Profiler, ProfilerOptions, SessionId, testing,
+};
 pub use site::Level;
 pub use value::Value;
 

@@ -62,6 +62,11 @@ impl Recording {
         Ok(Self { source, word, start, helper: Some(helper) })
     }
 
+    /// Where its ticks come from.
+    pub(crate) fn source(&self) -> Source {
+        self.source
+    }
+
     /// Stops recording and takes what was recorded.
     pub(crate) fn stop(mut self) -> Recorded {
         SHARED.close_session();

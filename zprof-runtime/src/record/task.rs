@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
 
 use super::decode::{Decoded, value};
-use super::guard::{Guard, hears, is_heard, is_recorded, open_as, word, word_at};
+use super::guard::{Guard, hears, is_heard, is_recorded, open_as, word};
 use super::registry::Word;
 use super::ring::{Mark, Slot};
 use super::thread::with_local;
@@ -94,9 +94,9 @@ pub trait Describe: sealed::Sealed {
     /// Whether it can be recorded: it is not above the compile-time ceiling, as far as the type tells.
     #[doc(hidden)]
     const IS_COMPILED: bool;
-    /// The state word, as it is for this.
+    /// The same, as far as the value tells.
     #[doc(hidden)]
-    fn word(&self) -> Word;
+    fn is_compiled(&self) -> bool;
     #[doc(hidden)]
     fn site(&self) -> fn() -> &'static Site;
     #[doc(hidden)]
@@ -115,8 +115,8 @@ impl<S: Callsite> Describe for Here<S> {
     const IS_COMPILED: bool = is_compiled(S::LEVEL);
 
     #[inline(always)]
-    fn word(&self) -> Word {
-        word_at::<S>()
+    fn is_compiled(&self) -> bool {
+        Self::IS_COMPILED
     }
 
     #[inline(always)]
@@ -144,8 +144,8 @@ impl Describe for Task {
     const IS_COMPILED: bool = ENABLED;
 
     #[inline(always)]
-    fn word(&self) -> Word {
-        if IS_LIMITED && !is_compiled(self.shapes.level) { Word(0) } else { word() }
+    fn is_compiled(&self) -> bool {
+        !IS_LIMITED || is_compiled(self.shapes.level)
     }
 
     fn site(&self) -> fn() -> &'static Site {
@@ -351,10 +351,10 @@ impl<F: Future, D: Describe, O: Outlook<F::Output>> Future for Traced<F, D, O> {
         let this = unsafe { self.get_unchecked_mut() };
         // SAFETY: the future is pinned as long as what holds it, which gives it out pinned here and drops it in place.
         let future = unsafe { Pin::new_unchecked(&mut this.future) };
-        if !D::IS_COMPILED {
+        if !D::IS_COMPILED || !this.description.is_compiled() {
             return future.poll(context);
         }
-        let word = this.description.word();
+        let word = word();
         if !this.description.hears(word) {
             if this.life.0 == NEW && !word.bare().is_off() {
                 // What the future adds is not for the task around it.
