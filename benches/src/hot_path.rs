@@ -132,6 +132,10 @@ fn loop_text() -> f64 {
     })
 }
 
+/// Directives that name this module, and what they say of it.
+const TAKEN: &str = "hot_path=verbose,other=off";
+const LEFT_OUT: &str = "hot_path=off";
+
 struct Quiet;
 
 impl<S: tracing::Subscriber> tracing_subscriber::Layer<S> for Quiet {}
@@ -204,6 +208,8 @@ fn one_thread(rounds: usize) {
             cell("zprof on", move || recorded(options(), zprof_none)),
             cell("zprof on, 2 ints", move || recorded(options(), zprof_ints)),
             cell("zprof on, text + int", move || recorded(options(), zprof_text)),
+            cell("zprof on, taken by a directive", move || recorded(options().directives(TAKEN), zprof_none)),
+            cell("zprof on, left out by one", move || recorded(options().directives(LEFT_OUT), zprof_none)),
             cell("tracing", || tracing_with(|| time(|_| drop(tracing::info_span!("none").entered())))),
             cell("tracing, 2 ints", || {
                 tracing_with(|| time(|index| drop(tracing::info_span!("ints", a = index, b = 7).entered())))

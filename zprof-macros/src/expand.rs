@@ -94,7 +94,7 @@ pub(crate) fn opening(path: &TokenStream, name: &str, args: &Args) -> TokenStrea
     quote_spanned! {Span::mixed_site()=>
         '__zprof: {
             #site
-            let __zprof_word = __zprof::word();
+            let __zprof_word = __zprof::word_at::<__ZprofSite>();
             let true = __zprof::hears::<__ZprofSite>(__zprof_word) else {
                 break '__zprof __zprof::inert::<__ZprofSite>(__zprof_word);
             };
@@ -110,7 +110,7 @@ pub(crate) fn description(path: &TokenStream, name: &str, args: &Args) -> TokenS
     quote_spanned! {Span::mixed_site()=>
         '__zprof: {
             #site
-            let true = __zprof::hears::<__ZprofSite>(__zprof::word()) else {
+            let true = __zprof::hears::<__ZprofSite>(__zprof::word_at::<__ZprofSite>()) else {
                 break '__zprof __zprof::undescribed(__ZprofSite);
             };
             __zprof::described(__ZprofSite, (#(#values,)* __zprof::NUMBER,))
@@ -131,10 +131,13 @@ pub(crate) fn entry(path: &TokenStream, args: &Args) -> TokenStream {
     if keys.is_empty() {
         return TokenStream::new();
     }
+    let level = level(args);
     quote_spanned! {Span::mixed_site()=>
         '__zprof: {
             use #path::__private as __zprof;
-            let __zprof::core::option::Option::Some(__zprof_entered) = __zprof::entered() else { break '__zprof };
+            let __zprof::core::option::Option::Some(__zprof_entered) = __zprof::entered(__zprof::Level::#level) else {
+                break '__zprof
+            };
             #(__zprof_entered.record(#keys, #values);)*
         }
     }
@@ -179,11 +182,7 @@ pub(crate) fn site(path: &TokenStream, name: &str, args: &Args, keys: &[&str]) -
     let Label { text: label, given } =
         if keys.is_empty() || args.given_name.is_some() { Label::plain(name) } else { Label::of(name, args) };
     let label = format!("{label}\0");
-    let level = match args.level.get() {
-        None | Some(Level::Critical) => quote!(Critical),
-        Some(Level::Info) => quote!(Info),
-        Some(Level::Verbose) => quote!(Verbose),
-    };
+    let level = level(args);
     let filter = match args.filter.get() {
         Some(bit) => quote_spanned!(here=> 1 << #bit),
         None => quote_spanned!(here=> __zprof::NO_FILTER),
@@ -210,6 +209,15 @@ pub(crate) fn site(path: &TokenStream, name: &str, args: &Args, keys: &[&str]) -
                 &__ZPROF_SITE
             }
         }
+    }
+}
+
+/// Name of the level's variant.
+fn level(args: &Args) -> TokenStream {
+    match args.level.get() {
+        None | Some(Level::Critical) => quote!(Critical),
+        Some(Level::Info) => quote!(Info),
+        Some(Level::Verbose) => quote!(Verbose),
     }
 }
 

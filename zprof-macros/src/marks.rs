@@ -44,7 +44,7 @@ fn without_length(place: Place, input: TokenStream, call: impl FnOnce(&[TokenStr
     quote_spanned! {Span::mixed_site()=>
         '__zprof: {
             #site
-            let __zprof_word = __zprof::word();
+            let __zprof_word = __zprof::word_at::<__ZprofSite>();
             let true = __zprof::hears::<__ZprofSite>(__zprof_word) else { break '__zprof };
             #call
         }

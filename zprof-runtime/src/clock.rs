@@ -231,6 +231,17 @@ impl Timeline {
         Self { segments, start_ns: first.realtime_ns, end_ps: last.1, residual_ns, steps_ns }
     }
 
+    /// A timeline on which a tick is a nanosecond, from this one on.
+    pub(crate) fn of_ticks(first: u64) -> Self {
+        let segments = vec![Segment { tick: first, ps: 0, rate: 1000 << 32 }];
+        Self { segments, start_ns: 0, end_ps: 0, residual_ns: 0, steps_ns: Vec::new() }
+    }
+
+    /// Tick of the session's start.
+    pub(crate) fn first_tick(&self) -> u64 {
+        self.segments.first().map_or(0, |segment| segment.tick)
+    }
+
     /// Wall clock at the session's end, ns since the Unix epoch, on the session's own axis.
     pub(crate) fn stop_ns(&self) -> i64 {
         self.start_ns.saturating_add(i64::try_from(self.end_ps / 1000).unwrap_or(i64::MAX))

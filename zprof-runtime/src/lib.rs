@@ -2,6 +2,7 @@
 //!
 //! Programs use it through the `zprof` crate, which re-exports what is public here.
 
+pub(crate) mod ceiling;
 #[cfg(not(zprof_loom))]
 pub(crate) mod clock;
 pub(crate) mod decimal;
@@ -49,11 +50,14 @@ pub mod raw {
     pub use crate::site::{Level, NO_FILTER, Site};
 }
 
+pub use ceiling::MAX_LEVEL;
 pub use error::{Error, ErrorKind, Result};
 #[cfg(not(zprof_loom))]
 pub use record::{Flow, Span, Task, TraceFuture, Traced, flow};
 #[cfg(not(zprof_loom))]
-pub use session::{AdvancedValue, DeviceType, Linkage, Platform, Profile, Profiler, ProfilerOptions, SessionId};
+pub use session::{
+    AdvancedValue, DeviceType, Linkage, Platform, Profile, Profiler, ProfilerOptions, SessionId, testing,
+};
 pub use site::Level;
 pub use value::Value;
 
@@ -88,6 +92,7 @@ pub mod __private {
     pub use crate::record::{
         Entered, Fallible, Guard, Here, Link, NUMBER, Returns, Sample, StepNumber, Word, always, call, count_at,
         described, entered, hears, inert, mark_at, never, open_at, returned, traced, traced_and, undescribed, word,
+        word_at,
     };
     pub use crate::site::{Callsite, Level, Memo, NO_FILTER, Site};
     pub use crate::value::{Named, Root, Value, Variant, Variants};

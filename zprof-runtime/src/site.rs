@@ -1,6 +1,6 @@
 //! Call sites: what the compiler knows of a scope, fixed in the binary as one static each.
 
-use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
 /// How much detail a scope is; a session records scopes up to its `host_tracer_level`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -40,7 +40,7 @@ pub struct Site {
     pub file: &'static str,
     /// Line of the macro call.
     pub line: u32,
-    /// What a live tool was told of the site.
+    /// What was found out about the site at run time.
     pub memo: Memo,
 }
 
@@ -59,9 +59,15 @@ impl Site {
     }
 }
 
-/// A place in each site where an annotation backend keeps what it prepared for it. It begins empty and is filled once.
+/// A place in each site for what is found out at run time. It begins empty.
 #[derive(Debug)]
-pub struct Memo(AtomicPtr<()>);
+pub struct Memo {
+    /// What an annotation backend prepared for the site. Filled once.
+    prepared: AtomicPtr<()>,
+    /// Whether the directives of a session take the site, in the lowest bit, and the number of that session, in the upper
+    /// half. Written by any thread; that of another session is of no use.
+    verdict: AtomicU64,
+}
 
 #[allow(dead_code)] // it is for backends, which are a matter of features
 impl Memo {
@@ -69,23 +75,36 @@ impl Memo {
     #[must_use]
     #[allow(clippy::new_without_default)] // for statics, which only constants can fill
     pub const fn new() -> Self {
-        Self(AtomicPtr::new(std::ptr::null_mut()))
+        Self { prepared: AtomicPtr::new(std::ptr::null_mut()), verdict: AtomicU64::new(0) }
     }
 
     /// What was put there, or null.
     #[inline]
     pub(crate) fn get(&self) -> *mut () {
         // Acquire pairs with the Release in `put`: what the pointer leads to is whole.
-        self.0.load(Ordering::Acquire)
+        self.prepared.load(Ordering::Acquire)
     }
 
     /// Puts `value` there if the place is empty. Gives what stands there then: `value`, or what another thread put.
     pub(crate) fn put(&self, value: *mut ()) -> *mut () {
         // Release pairs with the Acquire in `get`, and Acquire here is that same load.
-        match self.0.compare_exchange(std::ptr::null_mut(), value, Ordering::AcqRel, Ordering::Acquire) {
+        match self.prepared.compare_exchange(std::ptr::null_mut(), value, Ordering::AcqRel, Ordering::Acquire) {
             Ok(_) => value,
             Err(other) => other,
         }
+    }
+
+    /// Whether session `epoch` takes the site, where that is known. Sessions are numbered from 1.
+    #[inline]
+    pub(crate) fn verdict(&self, epoch: u32) -> Option<bool> {
+        // The whole answer is in this one word.
+        let verdict = self.verdict.load(Ordering::Relaxed);
+        (verdict >> 32 == u64::from(epoch)).then_some(verdict & 1 != 0)
+    }
+
+    /// Keeps whether session `epoch` takes the site.
+    pub(crate) fn set_verdict(&self, epoch: u32, is_taken: bool) {
+        self.verdict.store(u64::from(epoch) << 32 | u64::from(is_taken), Ordering::Relaxed);
     }
 }
 

@@ -3,6 +3,15 @@
 
 mod macros;
 
+/// The code of the chapters runs as the documentation's.
+#[cfg(doctest)]
+mod chapters {
+    #[doc = include_str!("../../docs/testing.md")]
+    mod testing {}
+    #[doc = include_str!("../../docs/filtering.md")]
+    mod filtering {}
+}
+
 #[doc(hidden)]
 #[path = "private.rs"]
 pub mod __private;
@@ -117,7 +126,22 @@ pub use zprof_macros::Value;
 /// with metadata read at the call; so `async_trait` works. Any other function that returns a future is recorded while it
 /// makes the future, not while that runs.
 pub use zprof_macros::trace;
+/// ```
+/// use std::time::Duration;
+///
+/// # fn main() -> zprof::Result<()> {
+/// # if !zprof::ENABLED { return Ok(()) }
+/// let recorded = zprof::testing::record(|clock| {
+///     zprof::scope!("outer");
+///     clock.advance(Duration::from_millis(3));
+///     zprof::scope!("inner", n = 3, { clock.advance(Duration::from_millis(2)) });
+/// })?;
+/// assert_eq!(recorded.tree(), "outer 5ms\n  inner n=3 2ms");
+/// # Ok(())
+/// # }
+/// ```
+pub use zprof_runtime::testing;
 pub use zprof_runtime::{
-    AdvancedValue, DeviceType, ENABLED, Error, ErrorKind, Flow, Level, Linkage, Platform, Profile, Profiler,
+    AdvancedValue, DeviceType, ENABLED, Error, ErrorKind, Flow, Level, Linkage, MAX_LEVEL, Platform, Profile, Profiler,
     ProfilerOptions, Result, SessionId, Span, Task, TraceFuture, Traced, Value, flow,
 };

@@ -94,6 +94,18 @@ mod tests {
     }
 
     #[test]
+    fn a_session_for_a_test_is_refused_with_the_cure() {
+        let error = zprof::testing::record(|_| panic!("it is not called")).expect_err("there is no recorder");
+        assert_eq!(error.kind(), zprof::ErrorKind::Unsupported);
+        assert_eq!(
+            error.to_string(),
+            "failed to start a session for a test: zprof is built without its feature `enable`, so that nothing would be \
+             recorded; give zprof `features = [\"enable\"]` in [dev-dependencies]"
+        );
+        assert_eq!(zprof::MAX_LEVEL, None);
+    }
+
+    #[test]
     fn a_session_leaves_no_profile() {
         let options = zprof::ProfilerOptions::default().repository_path("/nonexistent/zprof");
         let mut profiler = zprof::Platform::host().profiler(options).expect("the options are fine");

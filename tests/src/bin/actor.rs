@@ -181,12 +181,17 @@ fn fields(mut message: &[u8]) -> Result<Fields<'_>, Box<dyn Error>> {
 /// `count` scopes of a shape with a session, or with none where the shape is `off`, and nothing else that depends on
 /// `count`: the profile is not even written.
 fn hot(folder: &Path, shape: &str, count: u64) -> Outcome {
-    let mut profiler = profiler(folder, ProfilerOptions::default())?;
+    let options = ProfilerOptions::default().directives(match shape {
+        "taken" => "actor=verbose,other=off",
+        "left out" => "actor=off",
+        _ => "",
+    });
+    let mut profiler = profiler(folder, options)?;
     if shape != "off" {
         profiler.start()?;
     }
     match shape {
-        "off" | "none" => (0..count).for_each(|_| {
+        "off" | "none" | "taken" | "left out" => (0..count).for_each(|_| {
             zprof::scope!("none");
             black_box(());
         }),

@@ -6,6 +6,7 @@ use std::marker::PhantomData;
 use super::registry::Word;
 use super::ring::{Mark, NOWHERE, NOWHERE_FROM};
 use super::thread::{SHARED, with_local};
+use crate::ceiling::{IS_LIMITED, absent, is_compiled};
 use crate::site::{Callsite, Level, NO_FILTER, Origin, Site};
 use crate::value::{Raw, RawArgs, Shape, ShapeOf, Value};
 use crate::{ENABLED, annotate};
@@ -29,6 +30,8 @@ const INERT: u64 = NOWHERE_FROM;
 /// Position of a guard that the session of its opening did not take; its tick is that session's number. It never writes
 /// into that session.
 const SILENT: u64 = NOWHERE_FROM + 1;
+/// Position of a guard whose site is above the compile-time ceiling: it does nothing, ever.
+const ABSENT: u64 = NOWHERE_FROM + 2;
 
 /// The state word that all scopes read.
 #[inline(always)]
@@ -37,23 +40,52 @@ pub fn word() -> Word {
     SHARED.word()
 }
 
+/// The same for site `S`: where that is above the compile-time ceiling, nothing listens, and nothing is read.
+#[inline(always)]
+#[must_use]
+pub fn word_at<S: Callsite>() -> Word {
+    if const { is_compiled(S::LEVEL) } { word() } else { Word(0) }
+}
+
 /// Whether anything listens to site `S`.
 #[inline(always)]
 #[must_use]
 pub fn hears<S: Callsite>(word: Word) -> bool {
-    ENABLED && !word.is_off() && (word.is_usual() || is_heard(word, S::LEVEL, S::FILTER))
+    if const { !is_compiled(S::LEVEL) } {
+        return false;
+    }
+    !word.is_off() && (word.is_usual() || is_heard(word, S::LEVEL, S::FILTER, S::site()))
 }
 
 /// The same where it is not a usual session without tools that listens.
 #[cold]
-pub(super) fn is_heard(word: Word, level: Level, filter: u64) -> bool {
+pub(super) fn is_heard(word: Word, level: Level, filter: u64, site: &'static Site) -> bool {
     let word = if word.is_unprobed() { first_probe() } else { word };
-    word.seen() != 0 || is_recorded(word, level, filter)
+    word.seen() != 0 || is_taken(word, level, filter, site)
 }
 
-/// Whether the session takes scopes of this level and filter.
+/// Whether anything may listen to a site of this level and filter; directives may still leave it out.
 #[cold]
-pub(crate) fn is_recorded(word: Word, level: Level, filter: u64) -> bool {
+pub(super) fn may_be_heard(word: Word, level: Level, filter: u64) -> bool {
+    let word = if word.is_unprobed() { first_probe() } else { word };
+    word.seen() != 0 || may_be_taken(word, level, filter)
+}
+
+/// Whether the session takes scopes of this site.
+#[cold]
+pub(crate) fn is_recorded(word: Word, site: &'static Site) -> bool {
+    is_taken(word, site.level, site.filter, site)
+}
+
+/// The same where level and filter are known without a look at the site.
+#[inline]
+fn is_taken(word: Word, level: Level, filter: u64, site: &'static Site) -> bool {
+    may_be_taken(word, level, filter) && (word.0 & Word::DIRECTED == 0 || SHARED.admits(word, site))
+}
+
+/// The same, if no directive leaves the site out.
+#[inline]
+fn may_be_taken(word: Word, level: Level, filter: u64) -> bool {
     word.level() >= level as u64 && (word.0 & Word::FILTERED == 0 || SHARED.passes(filter & NO_FILTER))
 }
 
@@ -111,7 +143,7 @@ fn open_slowly<S: Callsite, R: RawArgs>(word: Word, raws: R) -> Guard {
 #[inline(never)]
 fn record_slowly<S: Callsite, R: RawArgs>(seen: annotate::Seen, word: Word, raws: R) -> Guard {
     // With a tool, nobody has asked yet whether the session listens too.
-    if seen != 0 && !is_recorded(word, S::LEVEL, S::FILTER) {
+    if seen != 0 && !is_recorded(word, S::site()) {
         return inert::<S>(word);
     }
     match with_local(|local| local.begin_slowly(word, ShapeOf::<S, R>::SHAPE, raws)) {
@@ -136,7 +168,7 @@ pub(super) fn open_parts<R: RawArgs>(site: Origin, shape: &'static Shape, word: 
     let range = if seen == 0 { 0 } else { annotate::push(seen, site, raws) };
     let bare = word.bare();
     // With a tool, nobody has asked yet whether the session listens too.
-    let is_recorded = !bare.is_off() && (seen == 0 || is_recorded(bare, site.site().level, site.site().filter));
+    let is_recorded = !bare.is_off() && (seen == 0 || is_recorded(bare, site.site()));
     let mark = if is_recorded { with_local(|local| local.begin_slowly(bare, shape, raws)) } else { None };
     (mark.unwrap_or_else(|| unheard(bare)), range)
 }
@@ -154,6 +186,9 @@ pub(super) fn unheard(word: Word) -> Mark {
 /// A guard for a site that nothing listens to now.
 #[inline(always)]
 pub fn inert<S: Callsite>(word: Word) -> Guard {
+    if const { !is_compiled(S::LEVEL) } {
+        return Guard::new(Mark { position: ABSENT, outer: NOWHERE, tick: 0 }, absent);
+    }
     // The first is the usual case, and known where this is inlined.
     if word.is_off() || word.bare().is_off() {
         Guard::new(Mark { position: INERT, outer: NOWHERE, tick: 0 }, S::site)
@@ -181,13 +216,15 @@ impl Guard {
     }
 
     /// Where its begin is, if it has one.
+    #[inline]
     pub(super) fn mark(&self) -> Option<Mark> {
         (self.mark.position < NOWHERE_FROM).then_some(self.mark)
     }
 
     /// Whether metadata that is added now is recorded.
+    #[inline]
     pub(super) fn is_recorded(&self) -> bool {
-        ENABLED && !word().bare().is_off() && self.mark().is_some()
+        ENABLED && self.mark().is_some() && !word().bare().is_off()
     }
 
     /// Adds metadata while the scope is open.
@@ -202,6 +239,9 @@ impl Guard {
 /// Ends a scope by what its guard keeps, where [`Local::end_fast`](super::thread::Local::end_fast) does not.
 #[inline]
 pub(super) fn end_parts(site: Origin, mark: Mark, range: u64, word: Word) {
+    if range == 0 && is_silent(mark, word) {
+        return;
+    }
     let bare = word.bare();
     if !bare.is_off() {
         end_recorded(site, mark, bare);
@@ -213,16 +253,21 @@ pub(super) fn end_parts(site: Origin, mark: Mark, range: u64, word: Word) {
 #[cold]
 #[inline(never)]
 fn end_recorded(site: Origin, mark: Mark, word: Word) {
-    let silent = mark.position == SILENT && mark.tick == u64::from(word.epoch());
-    if !silent {
+    if !is_silent(mark, word) {
         with_local(|local| local.end_slowly(word, mark, site));
     }
+}
+
+/// Whether the session of its opening did not take the scope, and is the present one.
+#[inline]
+fn is_silent(mark: Mark, word: Word) -> bool {
+    mark.position == SILENT && mark.tick == u64::from(word.epoch())
 }
 
 impl Drop for Guard {
     #[inline(always)]
     fn drop(&mut self) {
-        if !ENABLED {
+        if !ENABLED || IS_LIMITED && self.mark.position == ABSENT {
             return;
         }
         let word = word();

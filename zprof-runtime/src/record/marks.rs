@@ -39,7 +39,7 @@ pub(super) fn heard(word: Word) -> Word {
 #[inline]
 fn is_taken<S: Callsite>(word: Word) -> bool {
     let bare = word.bare();
-    !bare.is_off() && (word.seen() == 0 || is_recorded(bare, S::LEVEL, S::FILTER))
+    !bare.is_off() && (word.seen() == 0 || is_recorded(bare, S::site()))
 }
 
 /// The recorded form of a number.

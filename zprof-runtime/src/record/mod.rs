@@ -3,6 +3,7 @@
 #[cfg(not(zprof_loom))]
 #[allow(unsafe_code)] // addresses in records become references again
 pub(crate) mod decode;
+pub(crate) mod directives;
 #[cfg(not(zprof_loom))]
 pub(crate) mod drain;
 #[cfg(not(zprof_loom))]
@@ -54,7 +55,7 @@ pub(crate) use guard::is_recorded;
 #[cfg(not(zprof_loom))]
 pub(crate) use guard::probe;
 #[cfg(all(feature = "enable", not(zprof_loom)))]
-pub use guard::{Guard, Span, hears, inert, open_at, word};
+pub use guard::{Guard, Span, hears, inert, open_at, word, word_at};
 #[cfg(not(zprof_loom))]
 pub use marks::{Sample, StepNumber};
 #[cfg(all(feature = "enable", not(zprof_loom)))]
@@ -62,7 +63,7 @@ pub use marks::{count_at, mark_at};
 #[cfg(all(not(feature = "enable"), not(zprof_loom)))]
 pub use off::{
     Entered, Guard, Here, NUMBER, Span, Task, TraceFuture, Traced, count_at, described, entered, hears, inert, mark_at,
-    open_at, traced, traced_and, undescribed, word,
+    open_at, traced, traced_and, undescribed, word, word_at,
 };
 #[cfg(not(zprof_loom))]
 pub use outcome::{Fallible, Returns, always, call, never, returned};

@@ -12,7 +12,7 @@ use std::task::{Context, Poll};
 use super::guard::a_scope_must_not_be_held_across_an_await_or_sent_to_another_thread;
 use super::marks::OneWord;
 use super::registry::Word;
-use crate::site::Callsite;
+use crate::site::{Callsite, Level};
 use crate::value::{NumberWord, One, Raw, RawArgs, Value};
 
 /// An open scope; it ends when this is dropped.
@@ -24,6 +24,13 @@ pub struct Guard(PhantomData<dyn a_scope_must_not_be_held_across_an_await_or_sen
 #[must_use]
 pub fn word() -> Word {
     Word(0)
+}
+
+/// The same for site `S`.
+#[inline(always)]
+#[must_use]
+pub fn word_at<S: Callsite>() -> Word {
+    word()
 }
 
 /// Whether anything listens to site `S`.
@@ -210,7 +217,7 @@ pub enum Entered {}
 /// Called at the beginning of such a function.
 #[inline(always)]
 #[must_use]
-pub fn entered() -> Option<Entered> {
+pub fn entered(_: Level) -> Option<Entered> {
     None
 }
 

@@ -2,16 +2,17 @@
 
 use std::io;
 
+use super::directives::Directives;
 use super::helper::Helper;
 use super::registry::{Stream, Word};
 use super::thread::SHARED;
 use crate::clock::{Anchor, Source, Timeline};
 
 /// How to record.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Settings {
-    /// Highest level that is recorded, 0 to 255.
-    pub(crate) level: u8,
+    /// The levels of modules, with one for all others.
+    pub(crate) directives: Directives,
     /// Filter mask; all ones for none.
     pub(crate) filter: u64,
     /// What all chunks may take, in bytes.
@@ -53,9 +54,17 @@ impl Recording {
         let helper = Helper::start(source)?;
         let clock = if source == Source::Counter { Word::COUNTER } else { 0 };
         let start = Anchor::take(source);
-        let flags = if settings.level == 0 { 0 } else { u64::from(settings.level).min(Word::ALL_LEVELS) | clock };
+        let (most, distinguish) = (u64::from(settings.directives.most()), settings.directives.distinguish());
+        let choice = if distinguish { Word::DIRECTED } else { 0 };
+        let flags = if most == 0 { 0 } else { most.min(Word::ALL_LEVELS) | clock | choice };
+        SHARED.direct(settings.directives);
         let word = SHARED.open_session(flags, settings.filter);
         Ok(Self { source, word, start, helper: Some(helper) })
+    }
+
+    /// Where its ticks come from.
+    pub(crate) fn source(&self) -> Source {
+        self.source
     }
 
     /// Stops recording and takes what was recorded.

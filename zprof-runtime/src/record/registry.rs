@@ -1,8 +1,10 @@
 //! What all threads share: the state word, the log of each thread, and the pool of chunks.
 
+use super::directives::Directives;
 use super::pool::{LARGE, Pool};
 use super::primitive::{Arc, AtomicU64, Mutex, Ordering};
 use super::ring::{ChunkBox, Room, Writer};
+use crate::site::Site;
 
 /// The word that every scope reads.
 ///
@@ -12,6 +14,7 @@ use super::ring::{ChunkBox, Room, Writer};
 /// | 8 | ticks come from the processor's counter |
 /// | 9 | the session has a filter mask |
 /// | 10 | nobody has asked yet whether a tool listens |
+/// | 12 | the session has directives |
 /// | 16 to 23 | the annotation backends that have a tool; once set, such a bit stays |
 /// | 32 to 63 | the session's number |
 ///
@@ -23,6 +26,7 @@ impl Word {
     pub(crate) const COUNTER: u64 = 1 << 8;
     pub(crate) const FILTERED: u64 = 1 << 9;
     pub(crate) const UNPROBED: u64 = 1 << 10;
+    pub(crate) const DIRECTED: u64 = 1 << 12;
     const SEEN_SHIFT: u32 = 16;
     const SEEN: u64 = 0xff << Self::SEEN_SHIFT;
     /// What no session changes.
@@ -39,6 +43,12 @@ impl Word {
     #[inline(always)]
     pub(crate) fn is_usual(self) -> bool {
         self.0 & 0xffff_ffff == Self::USUAL
+    }
+
+    /// Whether what the session takes is written in the short way: with ticks from the counter, and no tool to tell.
+    pub(crate) fn is_short(self) -> bool {
+        let choice = 0xff | Self::FILTERED | Self::DIRECTED;
+        self.0 & 0xffff_ffff & !choice == Self::COUNTER
     }
 
     /// Nobody listens.
@@ -271,8 +281,10 @@ impl Log {
 
 /// The locks that a fork must not find taken.
 #[cfg(all(unix, not(zprof_loom)))]
-pub(crate) type Held =
-    (std::sync::MutexGuard<'static, Vec<Arc<Log>>>, std::sync::MutexGuard<'static, super::pool::Free>);
+pub(crate) type Held = (Guard<Vec<Arc<Log>>>, Guard<super::pool::Free>, Guard<Directives>);
+
+#[cfg(all(unix, not(zprof_loom)))]
+type Guard<T> = std::sync::MutexGuard<'static, T>;
 
 /// All that threads share. The program has one, in a static; tests have their own.
 #[derive(Debug)]
@@ -281,6 +293,9 @@ pub(crate) struct Shared {
     state: AtomicU64,
     /// Filter mask of the session. Written before `state`, read when the state says that there is one.
     filter: AtomicU64,
+    /// Directives of the session. Set before `state`, read when the state says that there are any: under this lock, a thread
+    /// that has seen the state sees them.
+    directives: Mutex<Directives>,
     logs: Mutex<Vec<Arc<Log>>>,
     pub(crate) pool: Pool,
     /// Scopes of threads whose own storage was gone already.
@@ -293,6 +308,7 @@ impl Shared {
         Self {
             state: AtomicU64::new(if crate::annotate::ANY { Word::UNPROBED } else { 0 }),
             filter: AtomicU64::new(u64::MAX),
+            directives: Mutex::new(Directives::none()),
             logs: Mutex::new(Vec::new()),
             pool: Pool::new(),
             orphans: AtomicU64::new(0),
@@ -304,6 +320,7 @@ impl Shared {
         Self {
             state: AtomicU64::new(0),
             filter: AtomicU64::new(u64::MAX),
+            directives: Mutex::new(Directives::none()),
             logs: Mutex::new(Vec::new()),
             pool: Pool::new(),
             orphans: AtomicU64::new(0),
@@ -326,6 +343,27 @@ impl Shared {
     #[inline]
     pub(crate) fn passes(&self, filter: u64) -> bool {
         self.filter.load(Ordering::Relaxed) & filter != 0
+    }
+
+    /// Whether the session's directives take this site. One load, once that is known.
+    #[inline]
+    pub(crate) fn admits(&self, word: Word, site: &'static Site) -> bool {
+        site.memo.verdict(word.epoch()).unwrap_or_else(|| self.decide(word, site))
+    }
+
+    /// The verdict on a site that is met for the first time in this session. Whoever asks with the word of a session that is
+    /// over gets a verdict of the next one, which is of use to nobody.
+    #[cold]
+    fn decide(&self, word: Word, site: &'static Site) -> bool {
+        let is_taken = self.directives.lock().level(site.module_path) >= site.level as u8;
+        site.memo.set_verdict(word.epoch(), is_taken);
+        is_taken
+    }
+
+    /// Sets the directives of the next session.
+    pub(crate) fn direct(&self, directives: Directives) {
+        // What was there is freed when the lock is free: the program's allocator may have scopes.
+        let _old = std::mem::replace(&mut *self.directives.lock(), directives);
     }
 
     /// Adds a thread.
@@ -393,7 +431,7 @@ impl Shared {
     /// Takes the locks that a fork must not find taken.
     #[cfg(all(unix, not(zprof_loom)))]
     pub(crate) fn hold(&'static self) -> Held {
-        (self.logs.lock(), self.pool.hold())
+        (self.logs.lock(), self.pool.hold(), self.directives.lock())
     }
 
     /// In the child of a fork: forgets the threads that did not come along. What they recorded is in the parent.

@@ -253,7 +253,7 @@ pub(crate) struct Writer {
     top: Cell<u64>,
     /// Session that the current chunk belongs to.
     epoch: Cell<u32>,
-    /// The whole state word of that session if it is a usual one, else 0.
+    /// The whole state word of that session if its records can take the short way, else 0.
     usual: Cell<u64>,
 }
 
@@ -301,7 +301,7 @@ impl Writer {
         self.epoch.get()
     }
 
-    /// The state word of the session, if that is a usual one.
+    /// The state word of the session, if its records can take the short way.
     #[inline(always)]
     pub(crate) fn usual(&self) -> u64 {
         self.usual.get()
@@ -374,7 +374,7 @@ impl Writer {
         self.set_end(0, 0);
         self.floor.set(self.position());
         self.epoch.set(word.epoch());
-        self.usual.set(if word.is_usual() { word.0 } else { 0 });
+        self.usual.set(if word.is_short() { word.0 } else { 0 });
     }
 
     /// Whether a mark was made in the present session.

@@ -15,7 +15,8 @@ use super::ring::{Mark, Slot};
 use super::thread::with_local;
 use crate::ENABLED;
 use crate::annotate::Line;
-use crate::site::{Callsite, Level, Origin, Site};
+use crate::ceiling::{IS_LIMITED, absent, is_compiled};
+use crate::site::{Callsite, Level, NO_FILTER, Origin, Site};
 use crate::value::{Kind, NumberWord, One, Raw, RawArgs, Shape, ShapeOf, sealed};
 
 /// Describes a future for [`TraceFuture::traced`]: made by `zprof::task!`, owned, and `Send`.
@@ -63,8 +64,20 @@ pub fn described<S: Callsite, R: RawArgs>(_: S, raws: R) -> Task {
 
 /// A task of which nobody wants to know the metadata now.
 pub fn undescribed<S: Callsite>(_: S) -> Task {
+    if const { !is_compiled(S::LEVEL) } {
+        return Task { shapes: &ABSENT, words: Box::default() };
+    }
     Task { shapes: ShapesOf::<S, (One<NumberWord>,)>::SHAPES, words: Box::default() }
 }
+
+/// What stands for all tasks above the compile-time ceiling. Its own level is above any.
+static ABSENT: Shapes = Shapes {
+    site: absent,
+    level: Level::Verbose,
+    filter: NO_FILTER,
+    first: &Shape { site: Origin::Coded(absent), kinds: &[], plain: true },
+    later: &Shape { site: Origin::Coded(absent), kinds: &[], plain: true },
+};
 
 impl fmt::Debug for Task {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -78,6 +91,12 @@ pub struct Here<S>(pub S);
 
 /// What a future is recorded as. Sealed.
 pub trait Describe: sealed::Sealed {
+    /// Whether it can be recorded: it is not above the compile-time ceiling, as far as the type tells.
+    #[doc(hidden)]
+    const IS_COMPILED: bool;
+    /// The same, as far as the value tells.
+    #[doc(hidden)]
+    fn is_compiled(&self) -> bool;
     #[doc(hidden)]
     fn site(&self) -> fn() -> &'static Site;
     #[doc(hidden)]
@@ -93,6 +112,13 @@ pub trait Describe: sealed::Sealed {
 impl<S: Callsite> sealed::Sealed for Here<S> {}
 
 impl<S: Callsite> Describe for Here<S> {
+    const IS_COMPILED: bool = is_compiled(S::LEVEL);
+
+    #[inline(always)]
+    fn is_compiled(&self) -> bool {
+        Self::IS_COMPILED
+    }
+
     #[inline(always)]
     fn site(&self) -> fn() -> &'static Site {
         S::site
@@ -115,12 +141,19 @@ impl<S: Callsite> Describe for Here<S> {
 impl sealed::Sealed for Task {}
 
 impl Describe for Task {
+    const IS_COMPILED: bool = ENABLED;
+
+    #[inline(always)]
+    fn is_compiled(&self) -> bool {
+        !IS_LIMITED || is_compiled(self.shapes.level)
+    }
+
     fn site(&self) -> fn() -> &'static Site {
         self.shapes.site
     }
 
     fn hears(&self, word: Word) -> bool {
-        ENABLED && !word.is_off() && is_heard(word, self.shapes.level, self.shapes.filter)
+        ENABLED && !word.is_off() && is_heard(word, self.shapes.level, self.shapes.filter, (self.shapes.site)())
     }
 
     fn open(&self, word: Word, number: One<NumberWord>, is_first: bool) -> Guard {
@@ -318,6 +351,9 @@ impl<F: Future, D: Describe, O: Outlook<F::Output>> Future for Traced<F, D, O> {
         let this = unsafe { self.get_unchecked_mut() };
         // SAFETY: the future is pinned as long as what holds it, which gives it out pinned here and drops it in place.
         let future = unsafe { Pin::new_unchecked(&mut this.future) };
+        if !D::IS_COMPILED || !this.description.is_compiled() {
+            return future.poll(context);
+        }
         let word = word();
         if !this.description.hears(word) {
             if this.life.0 == NEW && !word.bare().is_off() {
@@ -363,7 +399,7 @@ impl Life {
         self.0 = OVER;
         if let Some(number) = number {
             let (word, site) = (word().bare(), Origin::Coded(description.site()));
-            if !word.is_off() && is_recorded(word, site.site().level, site.site().filter) {
+            if !word.is_off() && is_recorded(word, site.site()) {
                 with_local(|local| local.end_task(word, number << Outcome::BITS | outcome as u64, site));
             }
         }
@@ -412,7 +448,7 @@ impl<D: Describe> Drop for Turn<'_, D> {
 
 impl<F, D: Describe, O> Drop for Traced<F, D, O> {
     fn drop(&mut self) {
-        if ENABLED && self.life.number().is_some() {
+        if D::IS_COMPILED && self.life.number().is_some() {
             self.life.end(&self.description, Outcome::Cancelled);
         }
     }
@@ -431,11 +467,11 @@ pub struct Entered {
     word: Word,
 }
 
-/// Called at the beginning of such a function: what its first poll is, where that is recorded.
-#[inline]
+/// Called at the beginning of such a function, which has this level: what its first poll is, where that is recorded.
+#[inline(always)]
 #[must_use]
-pub fn entered() -> Option<Entered> {
-    if !ENABLED {
+pub fn entered(level: Level) -> Option<Entered> {
+    if !is_compiled(level) {
         return None;
     }
     ENTERED.take().map(|(mark, word)| Entered { mark, word })

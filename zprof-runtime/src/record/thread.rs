@@ -234,7 +234,7 @@ impl Local {
                 // SAFETY: marks of this session come from `begin` of this writer, and a guard ends once.
                 unsafe { self.writer.end_by_position(mark, tick) };
             }
-        } else if super::is_recorded(word, site.site().level, site.site().filter) {
+        } else if super::is_recorded(word, site.site()) {
             let room = self.make_room(word, super::ring::END_WORDS);
             match room {
                 // SAFETY: the room was just made for these words.

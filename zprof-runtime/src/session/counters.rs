@@ -14,7 +14,7 @@ use crate::xspace::writer::{EventKind, Line, Plane, StatValue};
 /// Name of the line.
 const NAME: &str = "_counters_";
 /// Its id, which no thread has.
-const ID: u64 = i64::MAX.unsigned_abs();
+pub(super) const ID: u64 = i64::MAX.unsigned_abs();
 
 /// The samples of a session.
 #[derive(Debug, Default)]

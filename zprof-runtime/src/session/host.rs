@@ -17,7 +17,7 @@ use crate::xspace::names;
 use crate::xspace::writer::{Event, EventKind, Line, Plane, StatNames, StatValue};
 
 /// Line ids from here on are ours: no system gives such thread ids.
-const FIRST_OWN_ID: u64 = 1 << 30;
+pub(super) const FIRST_OWN_ID: u64 = 1 << 30;
 
 /// What was lost on one thread, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -9,6 +9,7 @@ mod options;
 #[allow(unsafe_code)] // takes a caller's word for a pointer
 mod platform;
 mod tasks;
+pub mod testing;
 
 use std::ops::Range;
 use std::path::PathBuf;
@@ -17,7 +18,7 @@ use std::time::{Duration, Instant};
 
 use self::device::{Device, Piece, Taken};
 use self::files::RunFiles;
-use self::host::Loss;
+use self::host::{Host, Loss};
 pub use self::linkage::Linkage;
 pub use self::options::{AdvancedValue, DeviceType, ProfilerOptions, SessionId};
 pub use self::platform::Platform;
@@ -25,6 +26,7 @@ use crate::ENABLED;
 use crate::clock::realtime_ns;
 use crate::error::{Error, ErrorKind, Result};
 use crate::pjrt::Plugin;
+use crate::record::directives::Directives;
 use crate::record::recording::{Recording, Settings, recycle, trim};
 use crate::warn::warn;
 use crate::xspace::join::Session;
@@ -137,14 +139,7 @@ pub struct Profile {
 
 impl Profiler {
     fn new(plugin: Option<Plugin>, options: ProfilerOptions) -> Result<Self> {
-        let invalid = |message: String| Err(Error::new(ErrorKind::InvalidInput, message));
-        if options.host_tracer_level > u32::from(u8::MAX) {
-            return invalid(format!("`host_tracer_level` is {}; the highest is 255", options.host_tracer_level));
-        }
-        if options.max_buffer_bytes < MIN_BUFFER_BYTES {
-            let (given, least) = (options.max_buffer_bytes, MIN_BUFFER_BYTES);
-            return invalid(format!("`max_buffer_bytes` is {given}; the least that works is {least}"));
-        }
+        check(&options)?;
         Ok(Self { plugin, options, stage: Stage::Idle })
     }
 
@@ -185,12 +180,7 @@ impl Profiler {
         }
         let place = Place::take()?;
         let files = RunFiles::prepare(&self.options, realtime_ns())?;
-        let settings = Settings {
-            level: u8::try_from(self.options.host_tracer_level).unwrap_or(u8::MAX),
-            filter: self.options.host_traceme_filter_mask.unwrap_or(u64::MAX),
-            max_bytes: self.options.max_buffer_bytes,
-            prefault_bytes: self.options.prefault_bytes,
-        };
+        let settings = settings(&self.options)?;
         let recording = Recording::start(settings)
             .map_err(|error| Error::io("failed to start the profiler: no helper thread", error))?;
         match Device::start(self.plugin.as_ref(), &self.options, files.session()) {
@@ -245,6 +235,30 @@ impl Drop for Profiler {
     }
 }
 
+/// Says what of these options cannot work.
+fn check(options: &ProfilerOptions) -> Result<()> {
+    let invalid = |message: String| Err(Error::new(ErrorKind::InvalidInput, message));
+    if options.host_tracer_level > u32::from(u8::MAX) {
+        return invalid(format!("`host_tracer_level` is {}; the highest is 255", options.host_tracer_level));
+    }
+    if options.max_buffer_bytes < MIN_BUFFER_BYTES {
+        let (given, least) = (options.max_buffer_bytes, MIN_BUFFER_BYTES);
+        return invalid(format!("`max_buffer_bytes` is {given}; the least that works is {least}"));
+    }
+    Directives::parse(&options.directives).map(drop)
+}
+
+/// What these options mean for the recorder.
+fn settings(options: &ProfilerOptions) -> Result<Settings> {
+    let level = u8::try_from(options.host_tracer_level).unwrap_or(u8::MAX);
+    Ok(Settings {
+        directives: Directives::parse(&options.directives)?.with_default(level),
+        filter: options.host_traceme_filter_mask.unwrap_or(u64::MAX),
+        max_bytes: options.max_buffer_bytes,
+        prefault_bytes: options.prefault_bytes,
+    })
+}
+
 /// Room for the first chunks of a few threads.
 const MIN_BUFFER_BYTES: usize = 64 << 10;
 
@@ -259,12 +273,7 @@ fn convert(recording: Recording, device: Device, files: RunFiles, options: &Prof
     let mut host = host::convert(&mut recorded);
     let timeline = &recorded.timeline;
     let mut warnings = warnings(&host.losses, recorded.orphans, &timeline.steps_ns, options.max_buffer_bytes);
-    for site in &host.overlapping {
-        warnings.push(format!(
-            "scope `{}` ({}:{}) ended out of order or was held across an await; it is on a line of its own, `… (overlap)`",
-            site.name, site.file, site.line
-        ));
-    }
+    warnings.extend(crossings(&host));
     if host.unnamed != 0 {
         warnings.push(format!(
             "{} scopes had one name too many: a session keeps {} names that are given behind `dyn`; these scopes are called by the \
@@ -283,6 +292,9 @@ fn convert(recording: Recording, device: Device, files: RunFiles, options: &Prof
     environment.stat("clock", StatValue::Text(recorded.source.name()));
     environment.stat("clock_residual_ns", StatValue::Uint(timeline.residual_ns));
     environment.stat("dropped_scopes", StatValue::Uint(dropped_scopes));
+    if !options.directives.is_empty() {
+        environment.stat("directives", StatValue::Text(&options.directives));
+    }
     environment.stat(names::PROFILE_OPTIONS, StatValue::Bytes(&options.to_proto(files.session())));
 
     let converted = Instant::now();
@@ -323,6 +335,16 @@ fn convert(recording: Recording, device: Device, files: RunFiles, options: &Prof
         ],
     };
     Unwritten { files, device: bytes, broken, pieces, profile }
+}
+
+/// What to say of scopes on overlap lines.
+fn crossings(host: &Host) -> impl Iterator<Item = String> {
+    host.overlapping.iter().map(|site| {
+        format!(
+            "scope `{}` ({}:{}) ended out of order or was held across an await; it is on a line of its own, `… (overlap)`",
+            site.name, site.file, site.line
+        )
+    })
 }
 
 /// How many threads that lost something have a warning each; one more warning has the rest.

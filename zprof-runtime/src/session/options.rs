@@ -45,6 +45,9 @@ pub struct ProfilerOptions {
     /// Filter mask: a scope with `filter = N` is recorded only if bit N is set, a scope without a filter if any is. All
     /// scopes are recorded if no mask is given.
     pub host_traceme_filter_mask: Option<u64>,
+    /// Levels of single modules, as `my_crate::io=verbose,other=off`; see [the setter](Self::directives()). None if not
+    /// given.
+    pub directives: String,
     /// A plugin's own options. None if not given.
     pub advanced_configuration: Vec<(String, AdvancedValue)>,
     /// Whether a plugin that cannot start is an error; else it is a warning, and the host is profiled alone. False if
@@ -121,6 +124,7 @@ impl Default for ProfilerOptions {
             start_timestamp_ns: None,
             duration_ms: None,
             host_traceme_filter_mask: None,
+            directives: String::new(),
             advanced_configuration: Vec::new(),
             raise_error_on_start_failure: false,
             override_hostname: None,
@@ -167,6 +171,28 @@ setters! {
     duration_ms: u64 => Some(duration_ms);
     /// Sets [`host_traceme_filter_mask`](Self#structfield.host_traceme_filter_mask).
     host_traceme_filter_mask: u64 => Some(host_traceme_filter_mask);
+    /// Sets [`directives`](Self#structfield.directives): `module::path=level`, with commas between. A module goes by the
+    /// longest path that is its own or leads to it, by whole names, and `level` alone is for all that no path leads to; where
+    /// that is not said, they go by `host_tracer_level`. A level is `off`, `critical`, `info` or `verbose`, and may be more
+    /// detailed than `host_tracer_level` or less. A package's name may be written with `-`, as it is in `Cargo.toml`.
+    ///
+    /// A mark's module is the one it stands in. `host_traceme_filter_mask` is asked as well; tools see all marks.
+    /// [`Platform::profiler`](crate::Platform::profiler) refuses what it cannot read.
+    ///
+    /// ```
+    /// # extern crate zprof_runtime as zprof;
+    /// use zprof::{Platform, ProfilerOptions};
+    ///
+    /// let options = ProfilerOptions::default().directives("off, my_crate=info, my_crate::io=verbose");
+    /// assert!(Platform::host().profiler(options).is_ok());
+    /// let error = Platform::host().profiler(ProfilerOptions::default().directives("my_crate=loud")).unwrap_err();
+    /// assert_eq!(
+    ///     error.to_string(),
+    ///     "failed to read directive 1 of `my_crate=loud`: `loud` in `my_crate=loud` is no level; write `off`, `critical`, `info` \
+    ///      or `verbose`"
+    /// );
+    /// ```
+    directives: impl Into<String> => directives.into();
     /// Sets [`advanced_configuration`](Self#structfield.advanced_configuration).
     advanced_configuration: Vec<(String, AdvancedValue)> => advanced_configuration;
     /// Sets [`raise_error_on_start_failure`](Self#structfield.raise_error_on_start_failure).

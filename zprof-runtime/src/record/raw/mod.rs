@@ -17,11 +17,12 @@ pub use site::{Description, MOST_KEYS, MOST_SITES, RawSite, sites};
 pub use value::{RawValue, Values};
 pub use whole::Whole;
 
-use super::guard::{end_parts, is_heard, is_recorded, open_parts, unheard, word};
+use super::guard::{end_parts, is_heard, is_recorded, may_be_heard, open_parts, unheard, word};
 use super::marks::heard;
 use super::registry::Word;
 use super::ring::{Mark, NOWHERE_FROM};
 use super::thread::with_local;
+use crate::ceiling::is_compiled;
 use crate::site::{Level, Origin, Site};
 use crate::value::{One, ReceivesWord, SendsWord, Value as _};
 use crate::{ENABLED, annotate, warn};
@@ -42,14 +43,19 @@ pub struct RawGuard {
 #[inline]
 #[must_use]
 pub fn listens(level: Level, filter: u64) -> bool {
-    ENABLED && hears(word(), level, filter)
+    hears_by(word(), level, |word| may_be_heard(word, level, filter))
 }
 
 #[inline]
-fn hears(word: Word, level: Level, filter: u64) -> bool {
+fn hears(word: Word, site: &'static Site) -> bool {
+    hears_by(word, site.level, |word| is_heard(word, site.level, site.filter, site))
+}
+
+#[inline]
+fn hears_by(word: Word, level: Level, is_heard: impl FnOnce(Word) -> bool) -> bool {
     // A logger that speaks of how tools are looked for must not wait for that.
     let waits = || word.is_unprobed() && warn::is_saying();
-    !word.is_off() && (word.is_usual() || (!waits() && is_heard(word, level, filter)))
+    is_compiled(level) && !word.is_off() && (word.is_usual() || (!waits() && is_heard(word)))
 }
 
 /// Opens a scope. Where nothing listens its values are not looked at.
@@ -62,7 +68,7 @@ pub fn open<V: Values + ?Sized>(site: &'static RawSite, values: &V) -> RawGuard 
 fn open_slice<V: Values + ?Sized>(site: &'static RawSite, values: &V, slice: impl FnOnce(Word) -> Slice) -> RawGuard {
     let word = word();
     let guard = |(mark, range)| RawGuard { mark, site, range, _stays: PhantomData };
-    if !ENABLED || !hears(word, site.site.level, site.site.filter) {
+    if !hears(word, &site.site) {
         return guard((unheard(word), 0));
     }
     let slice = slice(word);
@@ -131,8 +137,7 @@ impl RawGuard {
 /// Records that something happens now.
 pub fn instant<V: Values + ?Sized>(site: &'static RawSite, values: &V) {
     let word = word();
-    let Site { level, filter, .. } = site.site;
-    if !ENABLED || !hears(word, level, filter) {
+    if !hears(word, &site.site) {
         return;
     }
     let slice = Slice::Alone;
@@ -144,7 +149,7 @@ pub fn instant<V: Values + ?Sized>(site: &'static RawSite, values: &V) {
     if seen != 0 {
         annotate::mark(seen, Origin::Made(&site.site), args);
     }
-    if !bare.is_off() && (seen == 0 || is_recorded(bare, level, filter)) {
+    if !bare.is_off() && (seen == 0 || is_recorded(bare, &site.site)) {
         with_local(|local| local.instant(bare, shape, args));
     }
 }
@@ -152,13 +157,12 @@ pub fn instant<V: Values + ?Sized>(site: &'static RawSite, values: &V) {
 /// Records the value that a counter has now: a number. The site's only key is its unit, `value` where it has none.
 pub fn count(site: &'static RawSite, value: RawValue<'_>) {
     let word = word();
-    let Site { level, filter, .. } = site.site;
-    if !ENABLED || !hears(word, level, filter) {
+    if !hears(word, &site.site) {
         return;
     }
     let bare = heard(word).bare();
     let is_number = matches!(value, RawValue::Signed(_) | RawValue::Unsigned(_) | RawValue::Float(_));
-    if is_number && !bare.is_off() && is_recorded(bare, level, filter) {
+    if is_number && !bare.is_off() && is_recorded(bare, &site.site) {
         // One value has no more than the eight kinds, and so never brings its own along.
         let (shape, _) = site.shape([value].as_slice(), 1, Slice::Alone);
         with_local(|local| local.count(bare, shape, value.bits()));

@@ -66,7 +66,7 @@ impl Whole {
     #[cold]
     fn end_told(self, site: &'static RawSite) {
         let word = word().bare();
-        if !word.is_off() && is_recorded(word, site.site.level, site.site.filter) {
+        if !word.is_off() && is_recorded(word, &site.site) {
             let task = self.number << Outcome::BITS | Outcome::Completed as u64;
             with_local(|local| local.end_task(word, task, Origin::Made(&site.site)));
         }

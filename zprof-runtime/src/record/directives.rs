@@ -1,0 +1,171 @@
+//! Directives: up to which level each module of the program is recorded, read from a text such as
+//! `my_crate::io=verbose,other=off`.
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::site::Level;
+
+/// Levels of modules, and one for all others.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Directives {
+    default: Option<u8>,
+    /// The longest path first.
+    rules: Vec<Rule>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Rule {
+    path: String,
+    level: u8,
+}
+
+const LEVELS: [(&str, u8); 4] =
+    [("off", 0), ("critical", Level::Critical as u8), ("info", Level::Info as u8), ("verbose", Level::Verbose as u8)];
+
+const ALLOWED: &str = "`off`, `critical`, `info` or `verbose`";
+
+impl Directives {
+    /// None: all modules are recorded alike.
+    pub(crate) const fn none() -> Self {
+        Self { default: None, rules: Vec::new() }
+    }
+
+    /// Reads directives with commas between: `module::path=level`, and once at most `level` alone, for all others. Blanks
+    /// around and empty directives are no matter.
+    pub(crate) fn parse(text: &str) -> Result<Self> {
+        let mut directives = Self::none();
+        for (index, directive) in text.split(',').enumerate() {
+            let directive = directive.trim();
+            if !directive.is_empty() {
+                directives.add(directive).map_err(|wrong| {
+                    let message = format!("failed to read directive {} of `{text}`: {wrong}", index + 1);
+                    Error::new(ErrorKind::InvalidInput, message)
+                })?;
+            }
+        }
+        directives.rules.sort_by_key(|rule| std::cmp::Reverse(rule.path.len()));
+        Ok(directives)
+    }
+
+    fn add(&mut self, directive: &str) -> Result<(), String> {
+        let Some((path, level)) = directive.split_once('=') else {
+            let level = level(directive).ok_or_else(|| {
+                format!(
+                    "`{directive}` is no level; write {ALLOWED} for all modules that are not named, or a module and its \
+                     level, `my_crate::io=info`"
+                )
+            })?;
+            if self.default.replace(level).is_some() {
+                return Err(format!(
+                    "`{directive}` is the second level for all modules that are not named; remove one"
+                ));
+            }
+            return Ok(());
+        };
+        let (path, given) = (path.trim(), level.trim());
+        let level =
+            self::level(given).ok_or_else(|| format!("`{given}` in `{directive}` is no level; write {ALLOWED}"))?;
+        // A crate's name in paths, where the package's was given.
+        let path = path.replace('-', "_");
+        let is_name =
+            |name: &str| !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || c == '_' || c == '#');
+        if !path.split("::").all(is_name) {
+            return Err(format!("`{path}` in `{directive}` is no path of a module; write names with `::` between"));
+        }
+        if self.rules.iter().any(|rule| rule.path == path) {
+            return Err(format!("`{path}` is given twice; remove one"));
+        }
+        self.rules.push(Rule { path, level });
+        Ok(())
+    }
+
+    /// The same, with `level` for all modules that no directive names, unless one is for all others.
+    pub(crate) fn with_default(mut self, level: u8) -> Self {
+        self.default.get_or_insert(level);
+        self
+    }
+
+    /// Whether modules differ.
+    pub(crate) fn distinguish(&self) -> bool {
+        !self.rules.is_empty()
+    }
+
+    /// The most detailed level of any module.
+    pub(crate) fn most(&self) -> u8 {
+        self.rules.iter().map(|rule| rule.level).chain(self.default).max().unwrap_or(0)
+    }
+
+    /// Level of a module: that of the longest path which is the module's or that of one around it.
+    pub(crate) fn level(&self, module: &str) -> u8 {
+        let holds =
+            |path: &str| module.strip_prefix(path).is_some_and(|rest| rest.is_empty() || rest.starts_with("::"));
+        let rule = self.rules.iter().find(|rule| holds(&rule.path));
+        rule.map(|rule| rule.level).or(self.default).unwrap_or(0)
+    }
+}
+
+fn level(name: &str) -> Option<u8> {
+    LEVELS.iter().find(|(level, _)| name.eq_ignore_ascii_case(level)).map(|&(_, level)| level)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_path_of_whole_names_decides() {
+        let directives = Directives::parse(" a=info, a::b::c=off ,,a::b=Verbose,d-e=critical,").expect("it is right");
+        let directives = directives.with_default(2);
+        let level = |module| directives.level(module);
+        assert_eq!(["a", "a::x", "a::bc", "ab", "b"].map(level), [2, 2, 2, 2, 2]);
+        assert_eq!(["a::b", "a::b::x", "a::b::c", "a::b::c::d", "d_e::f"].map(level), [3, 3, 0, 0, 1]);
+        assert_eq!((directives.most(), directives.distinguish()), (3, true));
+    }
+
+    #[test]
+    fn a_level_alone_is_for_all_others() {
+        let off = Directives::parse("off").expect("it is right").with_default(3);
+        assert_eq!((off.level("a"), off.most(), off.distinguish()), (0, 0, false));
+        let one = Directives::parse("a=off,info").expect("it is right").with_default(3);
+        assert_eq!((one.level("a::b"), one.level("b"), one.most()), (0, 2, 2));
+        assert_eq!(Directives::parse(" , ").expect("it is right"), Directives::none());
+    }
+
+    #[test]
+    fn mistakes_are_told_with_place_and_cure() {
+        let cases = [
+            (
+                "a=info,b=loud",
+                "failed to read directive 2 of `a=info,b=loud`: `loud` in `b=loud` is no level; write `off`, `critical`, \
+                 `info` or `verbose`",
+            ),
+            (
+                "a=",
+                "failed to read directive 1 of `a=`: `` in `a=` is no level; write `off`, `critical`, `info` or `verbose`",
+            ),
+            (
+                "my_crate",
+                "failed to read directive 1 of `my_crate`: `my_crate` is no level; write `off`, `critical`, `info` or \
+                 `verbose` for all modules that are not named, or a module and its level, `my_crate::io=info`",
+            ),
+            (
+                "info,a=off,off",
+                "failed to read directive 3 of `info,a=off,off`: `off` is the second level for all modules that are not \
+                 named; remove one",
+            ),
+            (
+                "a::=off",
+                "failed to read directive 1 of `a::=off`: `a::` in `a::=off` is no path of a module; write names with `::` \
+                 between",
+            ),
+            (
+                "=off",
+                "failed to read directive 1 of `=off`: `` in `=off` is no path of a module; write names with `::` between",
+            ),
+            ("a-b=off,a_b=info", "failed to read directive 2 of `a-b=off,a_b=info`: `a_b` is given twice; remove one"),
+        ];
+        for (text, told) in cases {
+            let error = Directives::parse(text).expect_err("it is wrong");
+            assert_eq!((error.kind(), error.to_string().as_str()), (ErrorKind::InvalidInput, told));
+        }
+    }
+}
