@@ -7,6 +7,7 @@ mod annotations_hard;
 mod budget;
 mod callgrind;
 mod check;
+mod from_env;
 mod global_clock;
 mod global_edges;
 mod global_edges_hard;

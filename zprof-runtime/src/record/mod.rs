@@ -39,6 +39,8 @@ mod thread;
 
 #[cfg(not(zprof_loom))]
 pub use flow::{Flow, Link, flow};
+#[cfg(all(unix, not(zprof_loom)))]
+pub(crate) use fork::silence;
 #[cfg(not(zprof_loom))]
 pub(crate) use guard::is_recorded;
 #[cfg(not(zprof_loom))]
@@ -47,6 +49,8 @@ pub(crate) use guard::probe;
 pub use guard::{Guard, Span, hears, inert, open_at, word};
 #[cfg(not(zprof_loom))]
 pub use marks::{Sample, StepNumber, count_at, mark_at};
+#[cfg(not(zprof_loom))]
+pub(crate) use outcome::cut;
 #[cfg(not(zprof_loom))]
 pub use outcome::{Fallible, Returns, always, call, never, returned};
 #[cfg(not(zprof_loom))]
