@@ -219,6 +219,8 @@ fn crowd() {
                 if n == 100 && READY.fetch_add(1, Ordering::Relaxed) + 1 == THREADS {
                     ready.send(()).expect("the main thread waits");
                 }
+                // So that all get there soon.
+                thread::yield_now();
             }
         };
         thread::Builder::new().name(format!("crowd {index}")).spawn(record).expect("a thread starts");
@@ -293,11 +295,17 @@ fn log_under_a_lock() -> Outcome {
 
 /// Names of the threads of this process, and where its descriptors lead.
 fn threads() -> Outcome {
-    let mut names = Vec::new();
-    for task in fs::read_dir("/proc/self/task")? {
-        names.push(fs::read_to_string(task?.path().join("comm"))?.trim_end().to_owned());
-    }
-    names.sort();
+    let names = loop {
+        let mut names = Vec::new();
+        for task in fs::read_dir("/proc/self/task")? {
+            names.push(fs::read_to_string(task?.path().join("comm"))?.trim_end().to_owned());
+        }
+        // A thread that has just begun has the name of the process yet.
+        if names.iter().filter(|name| *name == "ended").count() == 1 {
+            names.sort();
+            break names;
+        }
+    };
     println!("{names:?}");
     let descriptors = fs::read_dir("/proc/self/fd")?.filter_map(Result::ok);
     let sockets = descriptors.filter_map(|entry| fs::read_link(entry.path()).ok());

@@ -47,6 +47,8 @@ pub(crate) use guard::is_recorded;
 pub(crate) use guard::probe;
 #[cfg(not(zprof_loom))]
 pub use guard::{Guard, Span, hears, inert, open_at, word};
+#[cfg(all(unix, not(zprof_loom)))]
+pub(crate) use helper::abort;
 #[cfg(not(zprof_loom))]
 pub use marks::{Sample, StepNumber, count_at, mark_at};
 #[cfg(not(zprof_loom))]

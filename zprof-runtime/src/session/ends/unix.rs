@@ -22,7 +22,7 @@ use libc::{SIG_DFL, SIGABRT, SIGHUP, SIGINT, SIGTERM, sigset_t};
 use super::super::exit;
 use crate::os::thread_id;
 use crate::record::recording::keep_out;
-use crate::record::silence;
+use crate::record::{abort, silence};
 
 const CAUGHT: [c_int; 4] = [SIGTERM, SIGINT, SIGHUP, SIGABRT];
 
@@ -104,7 +104,12 @@ fn attend(mut reader: UnixStream) {
         let signal = c_int::from(byte[0]);
         let dies = signal != 0 && signal != SIGABRT;
         DYING.fetch_or(dies, Ordering::Relaxed);
-        exit::finish((signal == SIGABRT).then_some(ABORT_PLUGIN_LIMIT));
+        if signal == SIGABRT {
+            abort();
+            exit::finish(Some(ABORT_PLUGIN_LIMIT));
+        } else {
+            exit::finish(None);
+        }
         // Release pairs with the Acquire in `wait`: the files are whole.
         STAGE.store(FINISHED, Ordering::Release);
         if dies {
