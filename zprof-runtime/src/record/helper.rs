@@ -48,7 +48,7 @@ impl Helper {
         *AWAKE.lock() = None;
         if self.process != std::process::id() {
             // The thread did not come along, and joining it would never end.
-            std::mem::forget(self.thread);
+            std::mem::forget(self);
             return Vec::new();
         }
         // Relaxed: the flag carries nothing.
