@@ -1,4 +1,4 @@
-//! A program that nobody profiles unless the environment asks for it:
+//! A program that nobody profiles unless the environment asks for it.
 //!
 //! ```sh
 //! cargo build --release -p zprof-examples --example from_env

@@ -6,9 +6,9 @@ use std::fs;
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::process::CommandExt as _;
 use std::process::{self, Command};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicI32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 use std::sync::mpsc::channel;
+use std::sync::{Barrier, Mutex};
 use std::thread;
 use std::{env, hint, panic};
 
@@ -205,10 +205,10 @@ fn fork(folder: &str) -> Outcome {
     Ok(())
 }
 
-/// Threads that never stop to record.
+/// Threads that never stop to record: side by side at first, so that each has its hundred scopes, and then as they can.
 fn crowd() {
     const THREADS: usize = 8;
-    static READY: AtomicUsize = AtomicUsize::new(0);
+    static TOGETHER: Barrier = Barrier::new(THREADS);
     let (ready, all_ready) = channel();
     for index in 0..THREADS {
         let ready = ready.clone();
@@ -216,16 +216,15 @@ fn crowd() {
             for n in 0_u64.. {
                 zprof::scope!("outer", n);
                 zprof::scope!("inner", index, {});
-                if n == 100 && READY.fetch_add(1, Ordering::Relaxed) + 1 == THREADS {
+                if n <= 100 && TOGETHER.wait().is_leader() && n == 100 {
                     ready.send(()).expect("the main thread waits");
                 }
-                // So that all get there soon.
                 thread::yield_now();
             }
         };
         thread::Builder::new().name(format!("crowd {index}")).spawn(record).expect("a thread starts");
     }
-    all_ready.recv().expect("a thread is ready");
+    all_ready.recv().expect("the threads are ready");
 }
 
 /// The signal that a handler of the program has seen.

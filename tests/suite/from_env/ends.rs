@@ -140,7 +140,7 @@ fn what_cannot_be_caught_leaves_an_empty_folder() {
 #[test]
 fn an_exit_while_eight_threads_record_neither_hangs_nor_crashes() {
     for round in 0..50 {
-        let ended = Program::new("crowd").with("ZPROF_BUFFER", "2M").run();
+        let ended = Program::new("crowd").with("ZPROF_BUFFER", "4M").run();
         assert_eq!(ended.status.code(), Some(0), "round {round}: {}", ended.stderr);
         let (lines, ..) = read_file(&ended.path());
         assert_eq!(told(&lines, "main"), worked(&[]));
