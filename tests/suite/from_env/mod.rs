@@ -88,11 +88,7 @@ impl Program {
 
 impl Waiting {
     fn send(&self, signal: i32) {
-        let id = self.child.id().try_into().expect("process ids are small");
-        // SAFETY: kill only sends a signal; the process is a child that nobody has waited for.
-        #[allow(unsafe_code)]
-        let status = unsafe { libc::kill(id, signal) };
-        assert_eq!(status, 0, "the program lives");
+        kill(&self.child, signal);
     }
 
     /// Lets it end by itself.
@@ -111,6 +107,15 @@ impl Waiting {
         drop(self.stdin);
         Ended { status, stdout, stderr, folder: self.folder }
     }
+}
+
+/// Sends a signal to a child that nobody has waited for.
+#[allow(unsafe_code)] // there is no safe kill
+fn kill(child: &Child, signal: i32) {
+    let id = child.id().try_into().expect("process ids are small");
+    // SAFETY: kill only sends a signal.
+    let status = unsafe { libc::kill(id, signal) };
+    assert_eq!(status, 0, "the child is there, or waits to be asked for its status");
 }
 
 impl Ended {

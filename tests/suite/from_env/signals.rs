@@ -1,17 +1,18 @@
 //! Signals: the profile is written, and then they do what they would have done, or what the program does with them.
 
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
+use std::process::Stdio;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use libc::{SIGHUP, SIGINT, SIGTERM};
+use libc::{SIGABRT, SIGHUP, SIGINT, SIGTERM};
 use zprof_tests::fake;
 
-use super::{Program, names, read_file, stats, told, unfinished, worked};
+use super::{Program, kill, names, read_file, runs, stats, told, unfinished, worked};
 
 #[test]
 fn the_signal_ends_the_program_after_the_profile_is_written() {
-    for signal in [SIGTERM, SIGINT, SIGHUP] {
+    for signal in [SIGTERM, SIGINT, SIGHUP, SIGABRT] {
         let waiting = Program::new("wait").start();
         waiting.send(signal);
         let ended = waiting.end();
@@ -49,16 +50,42 @@ fn a_signal_at_the_moment_of_the_exit_does_not_hold_it_up() {
 }
 
 #[test]
+fn a_signal_at_any_moment_leaves_a_whole_profile_or_none() {
+    for round in 0..60_u32 {
+        let signal = [SIGTERM, SIGINT, SIGABRT][usize::try_from(round % 3).expect("it is small")];
+        let mut program = Program::new(if round % 2 == 0 { "crowd" } else { "panic" }).with("ZPROF_BUFFER", "4M");
+        let pipes = program.command.stdout(Stdio::null()).stderr(Stdio::null());
+        let mut child = pipes.spawn().expect("the program can be run");
+        let begun = Instant::now();
+        while begun.elapsed() < round * Duration::from_millis(1) {
+            thread::yield_now();
+        }
+        kill(&child, signal);
+        let status = child.wait().expect("it is a child");
+        let by_itself = if round % 2 == 0 { 0 } else { 101 };
+        let is_known = status.signal() == Some(signal) || status.code() == Some(by_itself);
+        assert!(is_known, "round {round}: {status}");
+        for run in runs(program.folder.path()) {
+            let found = names(&run);
+            if !found.is_empty() {
+                assert_eq!(found, ["profiling.trace.json", "profiling.xplane.pb"], "round {round}");
+                read_file(&run.join("profiling.xplane.pb"));
+            }
+        }
+    }
+}
+
+#[test]
+#[allow(unsafe_code)] // what happens between fork and exec is unsafe
 fn what_is_ignored_stays_ignored() {
     let mut program = Program::new("wait");
-    // SAFETY: ignoring a signal runs no code.
-    #[allow(unsafe_code)]
-    unsafe {
-        program.command.pre_exec(|| {
-            libc::signal(SIGHUP, libc::SIG_IGN);
-            Ok(())
-        })
+    let ignore = || {
+        // SAFETY: ignoring a signal runs no code.
+        unsafe { libc::signal(SIGHUP, libc::SIG_IGN) };
+        Ok(())
     };
+    // SAFETY: the function only makes a system call.
+    unsafe { program.command.pre_exec(ignore) };
     let mut waiting = program.start();
     waiting.send(SIGHUP);
     waiting.release();

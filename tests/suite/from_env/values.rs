@@ -1,7 +1,12 @@
 //! What the variables are taken for, seen from outside.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+
+use prost::Message as _;
+use zprof_proto::XSpace;
+use zprof_tests::fake;
+use zprof_tests::profile::read_hosts;
 
 use super::{Program, names, read_file, told, worked};
 
@@ -100,6 +105,34 @@ fn wrong_values_are_errors_that_name_them_and_the_program_goes_on() {
     let said = refused("ZPROF_PJRT", "/nonexistent/plugin.so");
     let start = "Plugin: no profile, which `ZPROF=…` asked for: failed to load PJRT plugin `/nonexistent/plugin.so`";
     assert!(said.starts_with(start), "{said}");
+}
+
+/// Planes of a space, in order.
+fn planes(path: &Path) -> Vec<String> {
+    let space = XSpace::decode(fs::read(path).expect("it is there").as_slice()).expect("it is a space");
+    space.planes.into_iter().map(|plane| plane.name).collect()
+}
+
+#[test]
+fn a_plugin_that_is_asked_for_is_profiled() {
+    let program = |pjrt: &Path| Program::new("return").with("ZPROF_PJRT", pjrt).with("ZPROF_FAKE", "space=gpu");
+    let whole = ["/host:CPU", "Task Environment", "/device:GPU:0"].map(str::to_owned);
+    let host = &whole[..2];
+    let ended = program(&fake::library()).run();
+    assert_eq!(sorted(planes(&ended.path())), sorted(whole.to_vec()));
+    assert_eq!(told(&read_hosts(&ended.path()).0, "main")[..3], worked(&[]));
+
+    let ended = program("on".as_ref()).with("PJRT_PLUGIN_LIBRARY_PATH", fake::library()).run();
+    assert_eq!(sorted(planes(&ended.path())), sorted(whole.to_vec()));
+    let ended = program("off".as_ref()).with("PJRT_PLUGIN_LIBRARY_PATH", fake::library()).run();
+    assert_eq!(sorted(planes(&ended.path())), host);
+    let ended = program(&fake::library()).with("SKIP_PJRT_PROFILER", "true").run();
+    assert_eq!(sorted(planes(&ended.path())), host);
+}
+
+fn sorted(mut names: Vec<String>) -> Vec<String> {
+    names.sort();
+    names
 }
 
 #[test]

@@ -84,7 +84,7 @@ struct Session {
 /// | return from `main`, `std::process::exit`, C's `exit` | written; the exit code stays |
 /// | a panic that leaves `main` | written, with the panic as an instant; the exit code, 101, stays |
 /// | SIGTERM, SIGINT, SIGHUP (Unix) | written; then the same signal ends the process, as its parent sees |
-/// | `panic = "abort"`, a panic in a destructor during a panic, a stack overflow, `std::process::abort`, C's `abort` and `assert` (Unix) | written within 20 s, the plugin's part within 5 s; then the process is aborted. Elsewhere `panic = "abort"` alone. |
+/// | `panic = "abort"`, a panic in a destructor during a panic, a stack overflow, `std::process::abort`, C's `abort` and `assert`, SIGABRT (Unix) | written within 20 s, the plugin's part within 5 s; then the process is aborted. Elsewhere `panic = "abort"` alone. |
 /// | SIGKILL, SIGSEGV and other signals, `_exit` | nothing is written, and the run's folder stays empty |
 /// | `exec` | likewise, for the program that is replaced; the next one reads the same variables |
 ///

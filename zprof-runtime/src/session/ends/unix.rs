@@ -174,7 +174,10 @@ extern "C" fn on_signal(signal: c_int) {
         if WATCHER.load(Ordering::Relaxed) != thread_id() && ring(signal) {
             wait(Some(ABORT_LIMIT), is_finished);
         }
-        // The process is aborted when this returns.
+        // `abort` goes on by itself when this returns; the signal may also come from elsewhere.
+        if is_ours(signal) {
+            end_by(signal);
+        }
     } else if is_ours(signal) {
         end_soon(signal);
     }
