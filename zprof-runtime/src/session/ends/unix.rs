@@ -104,19 +104,30 @@ fn attend(mut reader: UnixStream) {
         let signal = c_int::from(byte[0]);
         let dies = signal != 0 && signal != SIGABRT;
         DYING.fetch_or(dies, Ordering::Relaxed);
-        if signal == SIGABRT {
-            abort();
-            exit::finish(Some(ABORT_PLUGIN_LIMIT));
-        } else {
-            exit::finish(None);
+        {
+            let _finished = Finished;
+            if signal == SIGABRT {
+                abort();
+                exit::finish(Some(ABORT_PLUGIN_LIMIT));
+            } else {
+                exit::finish(None);
+            }
         }
-        // Release pairs with the Acquire in `wait`: the files are whole.
-        STAGE.store(FINISHED, Ordering::Release);
         if dies {
             // Process 1 of a container lives on, as it would have without us.
             die_of(signal);
             DYING.store(false, Ordering::Relaxed);
         }
+    }
+}
+
+/// Says at its end that the session is finished, also by a panic: whoever waits would wait for ever.
+struct Finished;
+
+impl Drop for Finished {
+    fn drop(&mut self) {
+        // Release pairs with the Acquire in `is_finished`: the files are whole.
+        STAGE.store(FINISHED, Ordering::Release);
     }
 }
 
@@ -140,7 +151,7 @@ pub(in super::super) fn finish_now() {
 }
 
 fn is_finished() -> bool {
-    // Acquire pairs with the Release in `attend`.
+    // Acquire pairs with the Release in `Finished`.
     STAGE.load(Ordering::Acquire) == FINISHED
 }
 
