@@ -8,6 +8,7 @@ mod budget;
 mod callgrind;
 mod ceiling;
 mod check;
+mod from_env;
 mod global_clock;
 mod global_directives;
 mod global_edges;

@@ -31,6 +31,8 @@ const UNSAFE: &[&str] = &[
     "zprof-runtime/src/record/ring.rs",
     "zprof-runtime/src/record/task.rs",
     "zprof-runtime/src/record/thread.rs",
+    "zprof-runtime/src/session/ends/elsewhere.rs",
+    "zprof-runtime/src/session/ends/unix.rs",
     "zprof-runtime/src/session/platform.rs",
     "zprof-runtime/src/value.rs",
 ];
@@ -51,6 +53,9 @@ const CONDITIONAL: &[&str] = &[
     "zprof-runtime/src/record/registry.rs",
     "zprof-runtime/src/record/ring.rs",
     "zprof-runtime/src/record/thread.rs",
+    "zprof-runtime/src/session/ends/elsewhere.rs",
+    "zprof-runtime/src/session/ends/mod.rs",
+    "zprof-runtime/src/session/ends/unix.rs",
     "zprof-runtime/src/xspace/source.rs",
 ];
 

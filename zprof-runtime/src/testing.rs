@@ -29,7 +29,7 @@ pub fn capture(
 ) -> Result<(Result<()>, Result<Vec<u8>>)> {
     let capture = Capture::start(plugin, options.to_vec(), limit)?;
     between();
-    let Finished { stopped, collected } = capture.finish(<[u8]>::to_vec);
+    let Finished { stopped, collected } = capture.finish(None, <[u8]>::to_vec);
     Ok((stopped, collected))
 }
 

@@ -106,6 +106,11 @@ mod tests {
     }
 
     #[test]
+    fn the_environment_is_not_asked() {
+        assert!(!zprof::init_from_env().expect("there is nothing to go wrong"));
+    }
+
+    #[test]
     fn a_session_leaves_no_profile() {
         let options = zprof::ProfilerOptions::default().repository_path("/nonexistent/zprof");
         let mut profiler = zprof::Platform::host().profiler(options).expect("the options are fine");

@@ -92,11 +92,12 @@ impl Capture {
         }
     }
 
-    /// Stops the session, hands what it collected to `look`, destroys it and waits for all that; says so in the log
-    /// every ten seconds. Without a copy where the plugin keeps the bytes.
+    /// Stops the session, hands what it collected to `look`, destroys it and waits for all that: no longer than `limit`,
+    /// or as long as it takes, and says so in the log every ten seconds then. Without a copy where the plugin keeps the
+    /// bytes.
     ///
     /// A session that does not stop as it should is asked for its data all the same.
-    pub(crate) fn finish<T, F>(mut self, look: F) -> Finished<T>
+    pub(crate) fn finish<T, F>(mut self, limit: Option<Duration>, look: F) -> Finished<T>
     where
         T: Send + 'static,
         F: FnOnce(&[u8]) -> T + Send + 'static,
@@ -114,8 +115,17 @@ impl Capture {
         }
         let began = Instant::now();
         loop {
-            match answer.recv_timeout(REPORT) {
+            match answer.recv_timeout(limit.unwrap_or(REPORT)) {
                 Ok(finished) => return finished,
+                Err(RecvTimeoutError::Timeout) if limit.is_some() => {
+                    // Left to itself: waiting once more, when this is dropped, would pass the limit.
+                    self.thread = None;
+                    let (name, limit) = (&self.plugin, limit.unwrap_or_default());
+                    let message = format!(
+                        "failed to collect from PJRT plugin `{name}`: it did not end its profile within {limit:?}"
+                    );
+                    return Finished { stopped: Ok(()), collected: Err(Error::new(ErrorKind::Plugin, message)) };
+                }
                 Err(RecvTimeoutError::Timeout) => {
                     log::info!("PJRT plugin `{}` has been ending its profile for {:?}", self.plugin, began.elapsed());
                 }

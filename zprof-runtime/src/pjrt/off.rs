@@ -122,7 +122,7 @@ impl Capture {
     }
 
     /// Ends nothing.
-    pub(crate) fn finish<T, F>(self, _look: F) -> Finished<T>
+    pub(crate) fn finish<T, F>(self, _limit: Option<Duration>, _look: F) -> Finished<T>
     where
         T: Send + 'static,
         F: FnOnce(&[u8]) -> T + Send + 'static,

@@ -21,6 +21,13 @@ pub(crate) fn watch() -> io::Result<()> {
     Ok(())
 }
 
+/// Lets scopes go unrecorded from now on, though the recording goes on: in a child where nobody stops it. Calls only what
+/// a signal handler may.
+#[cfg(unix)]
+pub(crate) fn silence() {
+    super::thread::SHARED.close_session();
+}
+
 #[cfg(unix)]
 mod hooks {
     use std::cell::Cell;

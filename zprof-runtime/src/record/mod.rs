@@ -50,12 +50,16 @@ mod thread;
 
 #[cfg(not(zprof_loom))]
 pub use flow::{Flow, Link, flow};
+#[cfg(all(unix, not(zprof_loom)))]
+pub(crate) use fork::silence;
 #[cfg(not(zprof_loom))]
 pub(crate) use guard::is_recorded;
 #[cfg(not(zprof_loom))]
 pub(crate) use guard::probe;
 #[cfg(all(feature = "enable", not(zprof_loom)))]
 pub use guard::{Guard, Span, hears, inert, open_at, word, word_at};
+#[cfg(all(unix, not(zprof_loom)))]
+pub(crate) use helper::abort;
 #[cfg(not(zprof_loom))]
 pub use marks::{Sample, StepNumber};
 #[cfg(all(feature = "enable", not(zprof_loom)))]
@@ -65,6 +69,8 @@ pub use off::{
     Entered, Guard, Here, NUMBER, Span, Task, TraceFuture, Traced, count_at, described, entered, hears, inert, mark_at,
     open_at, traced, traced_and, undescribed, word, word_at,
 };
+#[cfg(not(zprof_loom))]
+pub(crate) use outcome::cut;
 #[cfg(not(zprof_loom))]
 pub use outcome::{Fallible, Returns, always, call, never, returned};
 #[cfg(not(zprof_loom))]

@@ -79,11 +79,16 @@ impl<T, E: fmt::Display> Fallible for Result<T, E> {
 #[cold]
 fn failed(error: &dyn fmt::Display, guard: &Guard) {
     if guard.is_recorded() {
-        let mut text = Cut(String::new());
-        // A text that is cut, and a Display that fails, end early.
-        let _ = write!(text, "{error}");
-        guard.note("error", text.0.raw());
+        guard.note("error", cut(error).raw());
     }
+}
+
+/// The text, as far as it is kept.
+pub(crate) fn cut(text: &dyn fmt::Display) -> String {
+    let mut kept = Cut(String::new());
+    // A text that is cut, and a Display that fails, end early.
+    let _ = write!(kept, "{text}");
+    kept.0
 }
 
 /// Text up to a bound; where more would follow, an ellipsis is its end.
@@ -107,7 +112,7 @@ impl fmt::Write for Cut {
 mod tests {
     use super::*;
 
-    fn cut(parts: &[&str]) -> String {
+    fn kept(parts: &[&str]) -> String {
         let mut text = Cut(String::new());
         let _ = parts.iter().try_for_each(|part| text.write_str(part));
         text.0
@@ -115,11 +120,11 @@ mod tests {
 
     #[test]
     fn a_long_text_ends_in_an_ellipsis() {
-        assert_eq!(cut(&["a", "", "b"]), "ab");
+        assert_eq!(kept(&["a", "", "b"]), "ab");
         let whole = "x".repeat(LONGEST_ERROR);
-        assert_eq!(cut(&[&whole]), whole);
-        assert_eq!(cut(&[&whole, "y"]), format!("{whole}…"));
+        assert_eq!(kept(&[&whole]), whole);
+        assert_eq!(kept(&[&whole, "y"]), format!("{whole}…"));
         // An umlaut takes two bytes, and is kept whole or not at all.
-        assert_eq!(cut(&["x", &"ü".repeat(LONGEST_ERROR)]), format!("x{}…", "ü".repeat((LONGEST_ERROR - 1) / 2)));
+        assert_eq!(kept(&["x", &"ü".repeat(LONGEST_ERROR)]), format!("x{}…", "ü".repeat((LONGEST_ERROR - 1) / 2)));
     }
 }

@@ -5,7 +5,7 @@ use std::io;
 use super::directives::Directives;
 use super::helper::Helper;
 use super::registry::{Stream, Word};
-use super::thread::SHARED;
+use super::thread::{LOCAL, Local, SHARED};
 use crate::clock::{Anchor, Source, Timeline};
 
 /// How to record.
@@ -82,6 +82,11 @@ impl Recording {
             orphans: SHARED.orphans(),
         }
     }
+}
+
+/// Keeps the calling thread, one of zprof's own, out of recordings.
+pub(crate) fn keep_out() {
+    LOCAL.with(Local::keep_out);
 }
 
 /// Gives the chunks of a drained stream back.

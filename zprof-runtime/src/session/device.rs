@@ -79,11 +79,11 @@ impl Device {
         }
     }
 
-    /// Ends the plugin's session and takes what it has collected.
-    pub(super) fn collect(self) -> Collected {
+    /// Ends the plugin's session and takes what it has collected, waiting for that no longer than `limit`.
+    pub(super) fn collect(self, limit: Option<Duration>) -> Collected {
         let Self { capture, name, mut warnings } = self;
         let Some(capture) = capture else { return Collected { name, bytes: None, warnings } };
-        let finished = capture.finish(<[u8]>::to_vec);
+        let finished = capture.finish(limit, <[u8]>::to_vec);
         if let Err(error) = finished.stopped {
             warnings.push(error.told());
         }

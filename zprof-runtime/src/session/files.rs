@@ -9,17 +9,25 @@ use super::options::{ProfilerOptions, SessionId};
 use crate::error::{Error, ErrorKind, Result};
 use crate::export::write_whole;
 
+/// How the name of an XSpace's file ends.
+pub(super) const XSPACE: &str = ".xplane.pb";
+
 /// Paths of one run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RunFiles {
     folder: PathBuf,
     session: String,
     host: String,
+    /// Whether the folder is the run's alone, and not one that a person has other files in.
+    is_own: bool,
 }
 
 impl RunFiles {
     /// Checks the names and makes the folder, so that a path that cannot work fails before anything is recorded.
     pub(crate) fn prepare(options: &ProfilerOptions, start_ns: i64) -> Result<Self> {
+        if let Some(path) = &options.file {
+            return Self::of_file(path)?.tried();
+        }
         let mut session = match &options.session_id {
             SessionId::Named(name) => name.clone(),
             SessionId::Unique => unique_name(start_ns, std::process::id()),
@@ -40,7 +48,27 @@ impl RunFiles {
         }
         let folder = runs.join(&session);
         let folder = std::path::absolute(&folder).unwrap_or(folder);
-        let files = Self { folder, session, host };
+        Self { folder, session, host, is_own: true }.tried()
+    }
+
+    /// The files of a run that was given its XSpace's path: the JSON lies beside it.
+    fn of_file(path: &Path) -> Result<Self> {
+        let invalid = |why| Err(Error::new(ErrorKind::InvalidInput, format!("`{}` {why}", path.display())));
+        let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+        let host = path.file_name().and_then(|name| name.to_str()?.strip_suffix(XSPACE));
+        let (Some(host), Some(folder)) = (host, path.parent()) else {
+            return invalid("is no name that a profile can have; give one that is UTF-8 and ends in `.xplane.pb`");
+        };
+        check_name("file name", host)?;
+        if path.is_dir() {
+            return invalid("is a folder; give the path of a file, or a folder of another name");
+        }
+        Ok(Self { folder: folder.to_owned(), session: host.to_owned(), host: host.to_owned(), is_own: false })
+    }
+
+    /// Makes the folder, and sees whether files can be made in it.
+    fn tried(self) -> Result<Self> {
+        let files = self;
         files.make_folder()?;
         let probe = files.folder.join(format!(".zprof-{}-probe.tmp", std::process::id()));
         // What others have put there under this name is neither written to nor taken for ours.
@@ -62,7 +90,7 @@ impl RunFiles {
 
     /// Where the XSpace goes.
     pub(crate) fn protobuf(&self) -> PathBuf {
-        self.folder.join(format!("{}.xplane.pb", self.host))
+        self.folder.join(format!("{}{XSPACE}", self.host))
     }
 
     /// Where the trace-viewer JSON goes.
@@ -91,7 +119,7 @@ impl RunFiles {
             let entry = entry.map_err(|error| failed(&self.folder, error))?;
             let name = entry.file_name();
             let Some(name) = name.to_str() else { continue };
-            if is_derived(name, &self.host) || is_abandoned(name, &entry) {
+            if is_derived(name, &self.host, self.is_own) || is_abandoned(name, &entry) {
                 let path = entry.path();
                 match fs::remove_file(&path) {
                     Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(&path, error)),
@@ -172,15 +200,15 @@ fn check_name(what: &str, name: &str) -> Result<()> {
     Err(Error::new(ErrorKind::InvalidInput, format!("`{what}` {reason}: {name:?}")))
 }
 
-/// Whether a file in the run's folder was made from this host's profile, by us or by XProf.
-fn is_derived(name: &str, host: &str) -> bool {
+/// Whether a file was made from this host's profile, by us or by XProf. In a folder that is not the run's own, the names
+/// that XProf has for a whole run may be those of others.
+fn is_derived(name: &str, host: &str, is_own: bool) -> bool {
     const OF_HOST: [&str; 5] = ["trace.json", "trace.json.gz", "SSTABLE", "metadata.SSTABLE", "trie.SSTABLE"];
     const OF_RUN: [&str; 2] = ["cache_version.txt", ".cached_tools.json"];
     const CACHES: [&str; 4] = [".op_stats_v2.pb", ".hlo_proto.pb", ".dcn_collective_stats.pb", ".smart_suggestion.pb"];
     let of_host = name.strip_prefix(host).and_then(|rest| rest.strip_prefix('.'));
     of_host.is_some_and(|rest| OF_HOST.contains(&rest))
-        || OF_RUN.contains(&name)
-        || CACHES.iter().any(|ending| name.ends_with(ending))
+        || is_own && (OF_RUN.contains(&name) || CACHES.iter().any(|ending| name.ends_with(ending)))
 }
 
 /// A run name from the session's start and the process: sorts by time, differs between runs.
@@ -221,10 +249,11 @@ mod tests {
     #[test]
     fn only_what_was_derived_is_removed() {
         for name in ["h.trace.json", "h.SSTABLE", "h.trie.SSTABLE", "ALL_HOSTS.op_stats_v2.pb", "m.hlo_proto.pb"] {
-            assert!(is_derived(name, "h"), "{name}");
+            assert!(is_derived(name, "h", true), "{name}");
+            assert_eq!(is_derived(name, "h", false), name.starts_with("h."), "{name}");
         }
         for name in ["h.xplane.pb", "other.trace.json", "notes.txt", "h.trace.json.bak"] {
-            assert!(!is_derived(name, "h"), "{name}");
+            assert!(!is_derived(name, "h", true), "{name}");
         }
     }
 

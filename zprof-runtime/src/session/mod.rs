@@ -2,6 +2,9 @@
 
 mod counters;
 mod device;
+mod ends;
+mod env;
+mod exit;
 mod files;
 mod host;
 mod linkage;
@@ -17,6 +20,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use self::device::{Device, Piece, Taken};
+pub use self::exit::init_from_env;
 use self::files::RunFiles;
 use self::host::{Host, Loss};
 pub use self::linkage::Linkage;
@@ -43,11 +47,15 @@ struct Place;
 impl Place {
     fn take() -> Result<Self> {
         // Acquire pairs with the Release in `drop`: what the last session did has happened.
-        if ACTIVE.swap(true, Ordering::Acquire) {
-            return Err(Error::new(
-                ErrorKind::AlreadyActive,
-                "failed to start the profiler: another profiler of this process is running; stop it first",
-            ));
+        let is_taken = || ACTIVE.swap(true, Ordering::Acquire);
+        if is_taken() && (!exit::give_up_inherited() || is_taken()) {
+            let message = if exit::is_running() {
+                "failed to start the profiler: the session that `ZPROF` asked for lasts to the end of the program; unset \
+                 `ZPROF` to have others"
+            } else {
+                "failed to start the profiler: another profiler of this process is running; stop it first"
+            };
+            return Err(Error::new(ErrorKind::AlreadyActive, message));
         }
         Ok(Self)
     }
@@ -191,7 +199,7 @@ impl Profiler {
             }
             Err(error) => {
                 // Nobody asked for the host alone.
-                recording.stop().streams.into_iter().for_each(recycle);
+                discard(recording);
                 Err(error)
             }
         }
@@ -205,11 +213,20 @@ impl Profiler {
     /// [`Io`](ErrorKind::Io) where a file cannot be written. The session is kept then, and calling this again tries
     /// again.
     pub fn stop(&mut self) -> Result<Option<Profile>> {
+        let profile = self.stop_quietly(None)?;
+        if let Some(profile) = &profile {
+            profile.report();
+        }
+        Ok(profile)
+    }
+
+    /// [`stop`](Self::stop) that tells nobody, and waits for the plugin no longer than `limit`.
+    fn stop_quietly(&mut self, limit: Option<Duration>) -> Result<Option<Profile>> {
         let mut unwritten = match std::mem::replace(&mut self.stage, Stage::Idle) {
             Stage::Idle => return Ok(None),
             Stage::Unwritten(unwritten) => unwritten,
             Stage::Running { recording, device, files, _place } => {
-                let unwritten = convert(*recording, *device, files, &self.options);
+                let unwritten = convert(*recording, *device, files, &self.options, limit);
                 trim(self.options.prefault_bytes);
                 Box::new(unwritten)
             }
@@ -222,6 +239,17 @@ impl Profiler {
             }
         }
     }
+
+    /// Ends the session, or what is left of it, without a profile.
+    fn abandon(mut self) {
+        if let Stage::Running { recording, .. } = std::mem::replace(&mut self.stage, Stage::Idle) {
+            discard(*recording);
+        }
+    }
+}
+
+fn discard(recording: Recording) {
+    recording.stop().streams.into_iter().for_each(recycle);
 }
 
 impl Drop for Profiler {
@@ -263,12 +291,18 @@ fn settings(options: &ProfilerOptions) -> Result<Settings> {
 const MIN_BUFFER_BYTES: usize = 64 << 10;
 
 /// Stops the recording and makes the XSpace of it.
-fn convert(recording: Recording, device: Device, files: RunFiles, options: &ProfilerOptions) -> Unwritten {
+fn convert(
+    recording: Recording,
+    device: Device,
+    files: RunFiles,
+    options: &ProfilerOptions,
+    limit: Option<Duration>,
+) -> Unwritten {
     let started = Instant::now();
     let mut recorded = recording.stop();
     let stopped = Instant::now();
     // At once: until then the plugin goes on tracing.
-    let collected = device.collect();
+    let collected = device.collect(limit);
     let collecting = stopped.elapsed();
     let mut host = host::convert(&mut recorded);
     let timeline = &recorded.timeline;
@@ -410,12 +444,13 @@ impl Unwritten {
         self.profile.phases.extend([("write XSpace", written - started), ("write JSON", written.elapsed())]);
         self.pieces.clear();
         self.device = Vec::new();
-        self.report();
         Ok(())
     }
+}
 
+impl Profile {
     fn report(&self) {
-        let Profile { protobuf_path, scopes, threads, phases, warnings, .. } = &self.profile;
+        let Self { protobuf_path, scopes, threads, phases, warnings, .. } = self;
         for warning in warnings {
             warn(warning);
         }

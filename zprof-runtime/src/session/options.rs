@@ -61,6 +61,8 @@ pub struct ProfilerOptions {
     /// How much of it is made ready at start, in bytes, so that the first scopes meet no page fault. 32 MiB if
     /// not given; `max_buffer_bytes` is the most.
     pub prefault_bytes: usize,
+    /// The one file that shall hold the XSpace, in place of one in a run's folder. Asked for by the environment only.
+    pub(crate) file: Option<PathBuf>,
 }
 
 /// Name of a run's folder.
@@ -130,6 +132,7 @@ impl Default for ProfilerOptions {
             override_hostname: None,
             max_buffer_bytes: 256 << 20,
             prefault_bytes: 32 << 20,
+            file: None,
         }
     }
 }

@@ -1,0 +1,313 @@
+//! A program that profiles itself if the environment asks for it, and ends in the way that it is told: `ended PART`.
+#![allow(unsafe_code)] // forks, and makes signals and handlers of its own
+
+use std::error::Error;
+use std::fs;
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::process::CommandExt as _;
+use std::process::{self, Command};
+use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
+use std::sync::mpsc::channel;
+use std::sync::{Barrier, Mutex};
+use std::thread;
+use std::{env, hint, panic};
+
+use zprof::{Platform, ProfilerOptions};
+
+type Outcome = Result<(), Box<dyn Error>>;
+
+fn main() -> Outcome {
+    let arguments: Vec<String> = env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match arguments.as_slice() {
+        ["handler-before"] => handle(libc::SIGTERM),
+        ["explicit-first", folder] => return explicit_first(folder),
+        ["logger"] => log_under_a_lock()?,
+        _ => {}
+    }
+    println!("{}", init());
+    work();
+    match arguments.as_slice() {
+        ["return"] => {}
+        ["exit", code] => exit(code.parse()?),
+        ["exit-in-thread"] => thread::spawn(|| exit(6)).join().map_err(|_| "unreachable")?,
+        ["panic"] => {
+            zprof::scope!("open");
+            panic!("the end, {} of {}", 1, 1);
+        }
+        ["caught"] => caught(),
+        ["wait"] => wait()?,
+        ["abort"] => process::abort(),
+        ["c-abort"] => abort_in_thread()?,
+        ["no-unwind"] => no_unwind(),
+        ["overflow"] => println!("{}", deep(0)),
+        ["kill"] => raise(libc::SIGKILL),
+        ["twice"] => println!("{} {}", init(), thread::spawn(init).join().map_err(|_| "a panic")?),
+        ["explicit", folder] => explicit(folder),
+        ["fork", folder] => fork(folder)?,
+        ["crowd"] => crowd(),
+        ["handler-before"] => wait_for_handler()?,
+        ["handler-after"] => {
+            handle(libc::SIGTERM);
+            wait_for_handler()?;
+        }
+        ["handler-chains"] => {
+            chain(libc::SIGTERM);
+            wait_for_handler()?;
+        }
+        ["closed"] => (0..3).for_each(close),
+        ["locked"] => {
+            let _lock = io::stderr().lock();
+            exit(4);
+        }
+        ["logger"] => {
+            let _lock = LOCK.lock();
+            exit(5);
+        }
+        ["exec"] => return Err(Command::new(env::current_exe()?).arg("return").exec().into()),
+        ["move"] => env::set_current_dir("/")?,
+        ["threads"] => threads()?,
+        _ => return Err(format!("no such part: {arguments:?}").into()),
+    }
+    Ok(())
+}
+
+fn init() -> String {
+    match zprof::init_from_env() {
+        Ok(is_profiled) => is_profiled.to_string(),
+        Err(error) => format!("{:?}: {error}", error.kind()),
+    }
+}
+
+fn work() {
+    for n in 0..3 {
+        zprof::scope!("work", n);
+        hint::black_box(n);
+    }
+}
+
+fn exit(code: i32) {
+    zprof::scope!("open", code);
+    process::exit(code);
+}
+
+/// Panics in two threads that the program survives.
+fn caught() {
+    let named = |name: &str, body: fn()| {
+        let thread = thread::Builder::new().name(name.to_owned()).spawn(body).expect("a thread starts");
+        assert!(thread.join().is_err(), "it panics");
+    };
+    named("first", || {
+        zprof::scope!("before");
+        panic!("caught");
+    });
+    named("second", || panic::panic_any(7));
+    zprof::scope!("after", {});
+}
+
+/// Says that it is ready, and does nothing until its input ends.
+fn wait() -> Outcome {
+    zprof::scope!("open");
+    println!("ready");
+    io::stdin().read_to_end(&mut Vec::new())?;
+    Ok(())
+}
+
+fn abort_in_thread() -> Outcome {
+    let abort = || -> () {
+        zprof::scope!("open");
+        // SAFETY: abort has no arguments.
+        unsafe { libc::abort() }
+    };
+    let thread = thread::Builder::new().name("aborting".to_owned()).spawn(abort)?;
+    thread.join().map_err(|_| "unreachable".into())
+}
+
+extern "C" fn no_unwind() {
+    zprof::scope!("open");
+    panic!("cannot leave");
+}
+
+#[allow(unconditional_recursion)] // that is the point
+fn deep(level: u64) -> u64 {
+    let mut room = [level; 512];
+    hint::black_box(&mut room);
+    deep(level + 1) + room[7]
+}
+
+fn raise(signal: i32) {
+    // SAFETY: raise only sends a signal.
+    unsafe { libc::raise(signal) };
+}
+
+fn close(descriptor: i32) {
+    // SAFETY: what comes after copes with what it has not got.
+    unsafe { libc::close(descriptor) };
+}
+
+/// A profiler's session besides that of the environment.
+fn explicit(folder: &str) {
+    let profiler = Platform::host().profiler(ProfilerOptions::default().repository_path(folder));
+    match profiler.and_then(|mut profiler| profiler.start()) {
+        Ok(()) => println!("started"),
+        Err(error) => println!("{:?}: {error}", error.kind()),
+    }
+}
+
+/// The environment's session besides that of a profiler.
+fn explicit_first(folder: &str) -> Outcome {
+    let mut profiler = Platform::host().profiler(ProfilerOptions::default().repository_path(folder))?;
+    profiler.start()?;
+    println!("{}", init());
+    work();
+    profiler.stop()?;
+    // There is room now.
+    println!("{}", init());
+    work();
+    Ok(())
+}
+
+/// Children that exit, that have a session of the environment of their own, and that have a profiler.
+fn fork(folder: &str) -> Outcome {
+    let children: [&dyn Fn(); 4] = [
+        &|| {
+            zprof::scope!("child");
+            process::exit(3);
+        },
+        &|| {
+            println!("{}", init());
+            zprof::scope!("own", {});
+            process::exit(4);
+        },
+        &|| {
+            let profiler = Platform::host().profiler(ProfilerOptions::default().repository_path(folder));
+            let mut profiler = profiler.expect("the options can work");
+            profiler.start().expect("the place is free");
+            zprof::scope!("explicit", {});
+            profiler.stop().expect("it is written");
+            process::exit(5);
+        },
+        &|| raise(libc::SIGTERM),
+    ];
+    for child in children {
+        io::stdout().flush()?;
+        // SAFETY: glibc has its locks in order in the child, and so must zprof.
+        let id = unsafe { libc::fork() };
+        if id == 0 {
+            child();
+        }
+        let mut status = 0;
+        // SAFETY: the pointer is to a live integer.
+        unsafe { libc::waitpid(id, &raw mut status, 0) };
+        println!("{status:#x}");
+    }
+    zprof::scope!("parent", {});
+    Ok(())
+}
+
+/// Threads that never stop to record: side by side at first, so that each has its hundred scopes, and then as they can.
+fn crowd() {
+    const THREADS: usize = 8;
+    static TOGETHER: Barrier = Barrier::new(THREADS);
+    let (ready, all_ready) = channel();
+    for index in 0..THREADS {
+        let ready = ready.clone();
+        let record = move || {
+            for n in 0_u64.. {
+                zprof::scope!("outer", n);
+                zprof::scope!("inner", index, {});
+                if n <= 100 && TOGETHER.wait().is_leader() && n == 100 {
+                    ready.send(()).expect("the main thread waits");
+                }
+                thread::yield_now();
+            }
+        };
+        thread::Builder::new().name(format!("crowd {index}")).spawn(record).expect("a thread starts");
+    }
+    all_ready.recv().expect("the threads are ready");
+}
+
+/// The signal that a handler of the program has seen.
+static SEEN: AtomicI32 = AtomicI32::new(0);
+/// The handler that was there before.
+static BEFORE: AtomicU64 = AtomicU64::new(0);
+
+extern "C" fn on_signal(signal: i32) {
+    SEEN.store(signal, Ordering::Relaxed);
+}
+
+extern "C" fn on_signal_too(signal: i32) {
+    on_signal(signal);
+    let before = BEFORE.load(Ordering::Relaxed);
+    if before != 0 {
+        // SAFETY: that is the handler that was there before, and it was given no further information.
+        let before: extern "C" fn(i32) = unsafe { std::mem::transmute(before) };
+        before(signal);
+    }
+}
+
+fn handle(signal: i32) {
+    let handler: extern "C" fn(i32) = on_signal;
+    // SAFETY: the handler only stores a number.
+    unsafe { libc::signal(signal, handler as usize) };
+}
+
+fn chain(signal: i32) {
+    let handler: extern "C" fn(i32) = on_signal_too;
+    // SAFETY: the handler only stores a number and calls the one before.
+    let before = unsafe { libc::signal(signal, handler as usize) };
+    assert!(before > 1, "there was a handler");
+    BEFORE.store(before as u64, Ordering::Relaxed);
+}
+
+/// Waits until a handler of the program has seen the signal, and ends as the program means to.
+fn wait_for_handler() -> Outcome {
+    zprof::scope!("open");
+    println!("ready");
+    while SEEN.load(Ordering::Relaxed) == 0 {
+        thread::yield_now();
+    }
+    zprof::scope!("shutting down", {});
+    process::exit(7);
+}
+
+static LOCK: Mutex<()> = Mutex::new(());
+
+/// A logger that needs a lock, which this program ends with.
+fn log_under_a_lock() -> Outcome {
+    struct Logger;
+
+    impl log::Log for Logger {
+        fn enabled(&self, _: &log::Metadata<'_>) -> bool {
+            true
+        }
+        fn log(&self, _: &log::Record<'_>) {
+            drop(LOCK.lock());
+        }
+        fn flush(&self) {}
+    }
+
+    log::set_logger(&Logger).map_err(|_| "there is a logger")?;
+    log::set_max_level(log::LevelFilter::Trace);
+    Ok(())
+}
+
+/// Names of the threads of this process, and where its descriptors lead.
+fn threads() -> Outcome {
+    let names = loop {
+        let mut names = Vec::new();
+        for task in fs::read_dir("/proc/self/task")? {
+            names.push(fs::read_to_string(task?.path().join("comm"))?.trim_end().to_owned());
+        }
+        // A thread that has just begun has the name of the process yet.
+        if names.iter().filter(|name| *name == "ended").count() == 1 {
+            names.sort();
+            break names;
+        }
+    };
+    println!("{names:?}");
+    let descriptors = fs::read_dir("/proc/self/fd")?.filter_map(Result::ok);
+    let sockets = descriptors.filter_map(|entry| fs::read_link(entry.path()).ok());
+    println!("{}", sockets.filter(|path| path.to_string_lossy().starts_with("socket:")).count());
+    Ok(())
+}

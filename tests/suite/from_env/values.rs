@@ -1,0 +1,179 @@
+//! What the variables are taken for, seen from outside.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use prost::Message as _;
+use zprof_proto::XSpace;
+use zprof_tests::fake;
+use zprof_tests::profile::read_hosts;
+
+use super::{Program, names, read_file, told, worked};
+
+#[test]
+fn nothing_happens_unless_it_is_asked_for() {
+    for value in ["", "0", "off", "false"] {
+        let ended = Program::new("threads").with("ZPROF", value).with("ZPROF_LEVEL", "nonsense").run();
+        assert_eq!(ended.stdout, "false\n[\"ended\"]\n0\n", "`{value}`");
+        assert_eq!((ended.status.code(), ended.stderr.as_str()), (Some(0), ""));
+    }
+    let mut program = Program::new("threads");
+    program.command.env_remove("ZPROF");
+    assert_eq!(program.run().stdout, "false\n[\"ended\"]\n0\n");
+    // And so it is seen that this looks at the right things.
+    let ended = Program::new("threads").run();
+    assert_eq!(ended.stdout, "true\n[\"ended\", \"zprof-exit\", \"zprof-helper\"]\n2\n");
+    // Threads of zprof's are no lines.
+    assert_eq!(ended.profile().len(), 1);
+}
+
+#[test]
+fn two_runs_do_not_overwrite_each_other_unless_they_have_a_name() {
+    let first = Program::new("return").run();
+    let mut second = Program::new("return");
+    second.command.env("ZPROF", first.folder.path());
+    second.run();
+    assert_eq!(first.runs().len(), 2);
+    for _ in 0..2 {
+        let mut named = Program::new("return").with("ZPROF_SESSION", "named");
+        named.command.env("ZPROF", first.folder.path());
+        named.run();
+    }
+    let runs = first.runs();
+    assert_eq!((runs.len(), runs[2].file_name()), (3, Some("named".as_ref())));
+}
+
+#[test]
+fn a_path_may_be_relative_and_the_program_move() {
+    let mut program = Program::new("move").with("ZPROF", "a/b");
+    let folder = program.folder.path().to_owned();
+    program.command.current_dir(&folder);
+    let ended = program.run();
+    assert_eq!(ended.status.code(), Some(0), "{}", ended.stderr);
+    let runs = super::runs(&folder.join("a/b"));
+    assert_eq!(told(&read_file(&runs[0].join("profiling.xplane.pb")).0, "main"), worked(&[]));
+}
+
+#[test]
+fn a_file_is_written_where_it_is_asked_for() {
+    let mut program = Program::new("return").with("ZPROF", "new/run.xplane.pb");
+    let folder = program.folder.path().to_owned();
+    program.command.current_dir(&folder);
+    // What a run of XProf's would be cleared of is a stranger's here.
+    fs::create_dir(folder.join("new")).expect("it can be made");
+    for name in ["model.hlo_proto.pb", "run.trace.json"] {
+        fs::write(folder.join("new").join(name), "old").expect("it can be written");
+    }
+    let ended = program.run();
+    assert_eq!(ended.status.code(), Some(0), "{}", ended.stderr);
+    assert_eq!(names(&folder.join("new")), ["model.hlo_proto.pb", "run.trace.json", "run.xplane.pb"]);
+    assert_eq!(told(&read_file(&folder.join("new/run.xplane.pb")).0, "main"), worked(&[]));
+    let json = fs::read_to_string(folder.join("new/run.trace.json")).expect("it is there");
+    assert!(json.contains("\"work\""), "{json}");
+    assert!(ended.only_line().ends_with("/new/run.xplane.pb (3 scopes)"), "{}", ended.stderr);
+}
+
+/// What a program says that goes on without a profile; `…` stands for the folder that it was given.
+fn refused(name: &str, value: &str) -> String {
+    let ended = Program::new("return").with(name, value).run();
+    assert_eq!((ended.status.code(), ended.stderr.as_str()), (Some(0), ""), "the program goes on");
+    assert_eq!(ended.runs(), Vec::<PathBuf>::new());
+    ended.stdout.replace(&ended.folder.path().display().to_string(), "…")
+}
+
+#[test]
+fn wrong_values_are_errors_that_name_them_and_the_program_goes_on() {
+    assert_eq!(
+        refused("ZPROF_LEVEL", "loud"),
+        "InvalidInput: no profile: `ZPROF_LEVEL` is `loud`; it may be `critical`, `info`, `verbose`, or a number from 0, \
+         nothing of the host, to 255\n"
+    );
+    assert_eq!(
+        refused("ZPROF_SESSION", "a/b"),
+        "InvalidInput: no profile, which `ZPROF=…` asked for: `session_id` is a path; give a plain name: \"a/b\"\n"
+    );
+    for path in ["/proc/nowhere", "/dev/null/x.xplane.pb"] {
+        let folder = if path.ends_with(".pb") { "/dev/null" } else { "/proc/nowhere/plugins/profile" };
+        assert_eq!(
+            refused("ZPROF", path),
+            format!(
+                "Io: no profile, which `ZPROF={path}` asked for: failed to create the profile folder `{folder}`; check \
+                 `repository_path`\n"
+            )
+        );
+    }
+    let said = refused("ZPROF_PJRT", "/nonexistent/plugin.so");
+    let start = "Plugin: no profile, which `ZPROF=…` asked for: failed to load PJRT plugin `/nonexistent/plugin.so`";
+    assert!(said.starts_with(start), "{said}");
+}
+
+/// Planes of a space, in order.
+fn planes(path: &Path) -> Vec<String> {
+    let space = XSpace::decode(fs::read(path).expect("it is there").as_slice()).expect("it is a space");
+    space.planes.into_iter().map(|plane| plane.name).collect()
+}
+
+#[test]
+fn a_plugin_that_is_asked_for_is_profiled() {
+    let program = |pjrt: &Path| Program::new("return").with("ZPROF_PJRT", pjrt).with("ZPROF_FAKE", "space=gpu");
+    let whole = ["/host:CPU", "Task Environment", "/device:GPU:0"].map(str::to_owned);
+    let host = &whole[..2];
+    let ended = program(&fake::library()).run();
+    assert_eq!(sorted(planes(&ended.path())), sorted(whole.to_vec()));
+    assert_eq!(told(&read_hosts(&ended.path()).0, "main")[..3], worked(&[]));
+
+    let ended = program("on".as_ref()).with("PJRT_PLUGIN_LIBRARY_PATH", fake::library()).run();
+    assert_eq!(sorted(planes(&ended.path())), sorted(whole.to_vec()));
+    let ended = program("off".as_ref()).with("PJRT_PLUGIN_LIBRARY_PATH", fake::library()).run();
+    assert_eq!(sorted(planes(&ended.path())), host);
+    let ended = program(&fake::library()).with("SKIP_PJRT_PROFILER", "true").run();
+    assert_eq!(sorted(planes(&ended.path())), host);
+}
+
+fn sorted(mut names: Vec<String>) -> Vec<String> {
+    names.sort();
+    names
+}
+
+#[test]
+fn levels_buffers_and_silence_reach_the_session() {
+    let nothing = Program::new("return").with("ZPROF_LEVEL", "0").with("ZPROF_QUIET", "1").run();
+    assert_eq!((nothing.status.code(), nothing.stderr.as_str()), (Some(0), ""));
+    assert_eq!(read_file(&nothing.path()).0.len(), 0);
+
+    let small = Program::new("crowd").with("ZPROF_BUFFER", "64K").run();
+    let (_, warnings, _) = read_file(&small.path());
+    assert!(!warnings.is_empty() && warnings.iter().all(|warning| warning.contains("65536 bytes")), "{warnings:?}");
+    let told: Vec<String> = warnings.iter().map(|warning| format!("zprof: warning: {warning}")).collect();
+    let lines: Vec<&str> = small.stderr.lines().collect();
+    assert_eq!(lines[..lines.len() - 1], told);
+    let last = lines[lines.len() - 1];
+    assert!(last.contains(" scopes, ") && last.ends_with(" dropped)"), "{last}");
+}
+
+#[test]
+fn a_second_call_finds_the_session_running() {
+    let ended = Program::new("twice").run();
+    assert_eq!(ended.stdout, "true\ntrue true\n");
+    assert_eq!(told(&ended.profile(), "main"), worked(&[]));
+}
+
+#[test]
+fn a_profiler_besides_is_told_whose_the_session_is() {
+    let ended = Program::new("explicit").with_folder("explicit").run();
+    let expected = "true\nAlreadyActive: failed to start the profiler: the session that `ZPROF` asked for lasts to the end \
+                    of the program; unset `ZPROF` to have others\n";
+    assert_eq!(ended.stdout, expected);
+    assert_eq!(told(&ended.profile(), "main"), worked(&[]));
+
+    let ended = Program::new("explicit-first").with_folder("explicit").run();
+    let expected = format!(
+        "AlreadyActive: no profile, which `ZPROF={}` asked for: failed to start the profiler: another profiler of this \
+         process is running; stop it first\ntrue\n",
+        ended.folder.path().display()
+    );
+    assert_eq!(ended.stdout, expected);
+    assert_eq!(told(&ended.profile(), "main"), worked(&[]));
+    let explicit = ended.folder.path().join("explicit/plugins/profile/profiling/profiling.xplane.pb");
+    assert_eq!(told(&read_file(&explicit).0, "main"), worked(&[]));
+}

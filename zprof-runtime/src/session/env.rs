@@ -1,0 +1,275 @@
+//! The variables of the environment that ask for a session: what each may be, and what it sets.
+
+use std::ffi::{OsStr, OsString};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::files::XSPACE;
+use super::options::{ProfilerOptions, SessionId};
+use super::platform::Platform;
+use crate::error::{Error, ErrorKind, Result};
+
+/// The variable without which no other counts.
+pub(super) const MAIN: &str = "ZPROF";
+
+/// What the environment asks for.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Request {
+    pub(super) options: ProfilerOptions,
+    pub(super) device: Device,
+    /// How long the plugin is waited for at the end.
+    pub(super) plugin_limit: Duration,
+    /// Whether nothing is said of where the profile is.
+    pub(super) is_quiet: bool,
+}
+
+/// What to profile besides the host.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Device {
+    /// The plugin that is found, if any.
+    Any,
+    /// The same, but there must be one.
+    Some,
+    /// None.
+    None,
+    /// The plugin of this library.
+    Library(PathBuf),
+}
+
+/// How a variable's value is taken: `Err` says what it may be.
+type Taken = std::result::Result<(), &'static str>;
+
+/// Takes a variable's value.
+type Take = fn(&mut Request, &OsStr) -> Taken;
+
+/// All further variables, in the order in which they are read. A variable that is empty is not there.
+const VARIABLES: &[(&str, Take)] = &[
+    ("ZPROF_SESSION", session),
+    ("ZPROF_LEVEL", level),
+    ("ZPROF_BUFFER", buffer),
+    ("ZPROF_PJRT", pjrt),
+    ("ZPROF_PJRT_SECONDS", pjrt_seconds),
+    ("ZPROF_QUIET", quiet),
+];
+
+/// What the environment asks for, as `get` gives its variables; `None` where it asks for nothing.
+pub(super) fn request(get: impl Fn(&str) -> Option<OsString>) -> Result<Option<Request>> {
+    let get = |name: &str| get(name).filter(|value| !value.is_empty());
+    let Some(main) = get(MAIN).filter(|value| switch(value) != Some(false)) else { return Ok(None) };
+    let mut request = Request {
+        options: ProfilerOptions::default().session_id(SessionId::Unique),
+        device: Device::Any,
+        plugin_limit: Duration::from_secs(60),
+        is_quiet: false,
+    };
+    let wrong = |name: &str, value: &OsStr, allowed: &str| {
+        let message = format!("no profile: `{name}` is `{}`; it may be {allowed}", value.to_string_lossy());
+        Err(Error::new(ErrorKind::InvalidInput, message))
+    };
+    if let Err(allowed) = place(&mut request, &main) {
+        return wrong(MAIN, &main, allowed);
+    }
+    for (name, take) in VARIABLES {
+        let Some(value) = get(name) else { continue };
+        if let Err(allowed) = take(&mut request, &value) {
+            return wrong(name, &value, allowed);
+        }
+    }
+    Ok(Some(request))
+}
+
+/// Yes or no, in the words that people have for it.
+fn switch(value: &OsStr) -> Option<bool> {
+    match value.to_str()?.to_ascii_lowercase().as_str() {
+        "1" | "on" | "true" | "yes" => Some(true),
+        "0" | "off" | "false" | "no" => Some(false),
+        _ => None,
+    }
+}
+
+/// Where the profile goes.
+fn place(request: &mut Request, value: &OsStr) -> Taken {
+    const ALLOWED: &str = "`1` for a run's folder below `/tmp/xprof`, the path of another log directory, the path of a file \
+                           that ends in `.xplane.pb`, or `0` for none; a path of digits alone is written `./7`";
+    if switch(value) == Some(true) {
+        return Ok(());
+    }
+    let text = value.to_string_lossy();
+    let ends_as_file = [".pb", ".json", ".gz", ".pftrace"].iter().any(|end| text.ends_with(end));
+    if text.ends_with(XSPACE) {
+        request.options.file = Some(PathBuf::from(value));
+    } else if ends_as_file || text.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Err(ALLOWED);
+    }
+    request.options.repository_path = PathBuf::from(value);
+    Ok(())
+}
+
+fn session(request: &mut Request, value: &OsStr) -> Taken {
+    let name = value.to_str().filter(|_| request.options.file.is_none());
+    let name = name.ok_or("the name of a run's folder in UTF-8, where `ZPROF` names no file")?;
+    request.options.session_id = SessionId::Named(name.to_owned());
+    Ok(())
+}
+
+fn level(request: &mut Request, value: &OsStr) -> Taken {
+    let level = match value.to_str() {
+        Some("critical") => Some(1),
+        Some("info") => Some(2),
+        Some("verbose") => Some(3),
+        other => other.and_then(|number| number.parse::<u8>().ok()),
+    };
+    let level = level.ok_or("`critical`, `info`, `verbose`, or a number from 0, nothing of the host, to 255")?;
+    request.options.host_tracer_level = level.into();
+    Ok(())
+}
+
+fn buffer(request: &mut Request, value: &OsStr) -> Taken {
+    const ALLOWED: &str = "a number of bytes from 64K on, also with K, M or G behind it for powers of 1024";
+    let text = value.to_str().ok_or(ALLOWED)?;
+    let (digits, unit) = match text.split_at(text.len() - text.chars().next_back().map_or(0, char::len_utf8)) {
+        (digits, "K" | "k") => (digits, 10),
+        (digits, "M" | "m") => (digits, 20),
+        (digits, "G" | "g") => (digits, 30),
+        _ => (text, 0),
+    };
+    let bytes = digits.parse::<usize>().ok().and_then(|number| number.checked_mul(1 << unit));
+    request.options.max_buffer_bytes = bytes.filter(|bytes| *bytes >= super::MIN_BUFFER_BYTES).ok_or(ALLOWED)?;
+    Ok(())
+}
+
+fn pjrt(request: &mut Request, value: &OsStr) -> Taken {
+    request.device = match switch(value) {
+        Some(true) => Device::Some,
+        Some(false) => Device::None,
+        None => Device::Library(PathBuf::from(value)),
+    };
+    Ok(())
+}
+
+fn pjrt_seconds(request: &mut Request, value: &OsStr) -> Taken {
+    let seconds = value.to_str().and_then(|number| number.parse::<u32>().ok());
+    let seconds = seconds.ok_or("a whole number of seconds")?;
+    request.plugin_limit = Duration::from_secs(seconds.into());
+    Ok(())
+}
+
+fn quiet(request: &mut Request, value: &OsStr) -> Taken {
+    request.is_quiet = switch(value).ok_or("`1` or `0`")?;
+    Ok(())
+}
+
+impl Request {
+    /// What is to be profiled.
+    pub(super) fn platform(&self) -> Result<Platform> {
+        match &self.device {
+            Device::Any => Platform::auto(),
+            Device::None => Ok(Platform::host()),
+            Device::Library(path) => Platform::load(path),
+            Device::Some => {
+                let platform = Platform::auto()?;
+                if platform.plugin().is_none() {
+                    let message = format!("`ZPROF_PJRT` is on, but there is {}", platform.describe());
+                    return Err(Error::new(ErrorKind::Plugin, message));
+                }
+                Ok(platform)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked(variables: &[(&str, &str)]) -> Result<Option<Request>> {
+        request(|name| variables.iter().find(|(key, _)| *key == name).map(|(_, value)| OsString::from(value)))
+    }
+
+    fn usual() -> Request {
+        Request {
+            options: ProfilerOptions::default().session_id(SessionId::Unique),
+            device: Device::Any,
+            plugin_limit: Duration::from_secs(60),
+            is_quiet: false,
+        }
+    }
+
+    #[test]
+    fn nothing_is_asked_for_without_the_main_variable() {
+        for value in ["", "0", "off", "OFF", "false", "no"] {
+            let request = asked(&[("ZPROF", value), ("ZPROF_LEVEL", "nonsense")]).expect("it is not looked at");
+            assert_eq!(request, None, "{value}");
+        }
+        assert_eq!(asked(&[("ZPROF_LEVEL", "info")]).expect("nothing is wrong"), None);
+    }
+
+    #[test]
+    fn each_variable_sets_its_own() {
+        for value in ["1", "on", "True", "yes"] {
+            assert_eq!(asked(&[("ZPROF", value)]).expect("it is fine"), Some(usual()), "{value}");
+        }
+        let one = |name, value| asked(&[("ZPROF", "1"), (name, value)]).expect(value).expect("it is asked for");
+        let with = |change: &dyn Fn(&mut Request)| {
+            let mut request = usual();
+            change(&mut request);
+            request
+        };
+        assert_eq!(one("ZPROF_SESSION", "a"), with(&|request| request.options.session_id = "a".into()));
+        for (value, level) in [("critical", 1), ("info", 2), ("verbose", 3), ("0", 0), ("255", 255)] {
+            assert_eq!(one("ZPROF_LEVEL", value), with(&|request| request.options.host_tracer_level = level));
+        }
+        for (value, bytes) in [("65536", 1 << 16), ("64K", 1 << 16), ("3m", 3 << 20), ("2G", 2 << 30)] {
+            assert_eq!(one("ZPROF_BUFFER", value), with(&|request| request.options.max_buffer_bytes = bytes));
+        }
+        for (value, device) in [("on", Device::Some), ("0", Device::None), ("/x.so", Device::Library("/x.so".into()))] {
+            assert_eq!(one("ZPROF_PJRT", value), with(&|request| request.device = device.clone()));
+        }
+        let limited = with(&|request| request.plugin_limit = Duration::from_secs(7));
+        assert_eq!(one("ZPROF_PJRT_SECONDS", "7"), limited);
+        assert_eq!(one("ZPROF_QUIET", "on"), with(&|request| request.is_quiet = true));
+        assert_eq!(one("ZPROF_QUIET", ""), usual());
+    }
+
+    #[test]
+    fn a_path_is_a_log_directory_or_a_file() {
+        let at = |value| asked(&[("ZPROF", value)]).expect(value).expect("it is asked for").options;
+        let folder = usual().options.repository_path("some/folder");
+        assert_eq!(at("some/folder"), folder);
+        let mut file = usual().options.repository_path("some/run.xplane.pb");
+        file.file = Some("some/run.xplane.pb".into());
+        assert_eq!(at("some/run.xplane.pb"), file);
+    }
+
+    #[test]
+    fn a_wrong_value_is_told_with_what_is_right() {
+        for (name, value, allowed) in [
+            ("ZPROF_LEVEL", "loud", "`critical`, `info`, `verbose`, or a number from 0, nothing of the host, to 255"),
+            ("ZPROF_LEVEL", "256", "`critical`, `info`, `verbose`, or a number from 0, nothing of the host, to 255"),
+            ("ZPROF_BUFFER", "1K", "a number of bytes from 64K on, also with K, M or G behind it for powers of 1024"),
+            ("ZPROF_BUFFER", "ü", "a number of bytes from 64K on, also with K, M or G behind it for powers of 1024"),
+            (
+                "ZPROF_BUFFER",
+                "99999999999G",
+                "a number of bytes from 64K on, also with K, M or G behind it for powers of 1024",
+            ),
+            ("ZPROF_PJRT_SECONDS", "-1", "a whole number of seconds"),
+            ("ZPROF_QUIET", "2", "`1` or `0`"),
+        ] {
+            let error = asked(&[("ZPROF", "1"), (name, value)]).expect_err(value);
+            assert_eq!(error.kind(), ErrorKind::InvalidInput);
+            assert_eq!(error.to_string(), format!("no profile: `{name}` is `{value}`; it may be {allowed}"));
+        }
+        let error = asked(&[("ZPROF", "x.xplane.pb"), ("ZPROF_SESSION", "a")]).expect_err("there is no run's folder");
+        let expected = "no profile: `ZPROF_SESSION` is `a`; it may be the name of a run's folder in UTF-8, where `ZPROF` \
+                        names no file";
+        assert_eq!(error.to_string(), expected);
+        for value in ["2", "trace.json", "trace.json.gz", "x.pftrace", "x.pb"] {
+            let error = asked(&[("ZPROF", value)]).expect_err(value);
+            let expected = "it may be `1` for a run's folder below `/tmp/xprof`, the path of another log directory, the \
+                            path of a file that ends in `.xplane.pb`, or `0` for none; a path of digits alone is written \
+                            `./7`";
+            assert_eq!(error.to_string(), format!("no profile: `ZPROF` is `{value}`; {expected}"));
+        }
+    }
+}

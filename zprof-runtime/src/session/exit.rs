@@ -1,0 +1,311 @@
+//! The session that the environment asks for: one for the process, until the process ends, in whichever way.
+
+use std::panic::{self, PanicHookInfo};
+use std::process;
+use std::sync::mpsc::channel;
+use std::sync::{Mutex, MutexGuard, Once, PoisonError, TryLockError};
+use std::thread;
+use std::time::Duration;
+
+use super::env::{self, Request};
+use super::{Profile, Profiler, ends};
+use crate::ENABLED;
+use crate::error::{Error, Result};
+use crate::record::recording::keep_out;
+use crate::record::{cut, hears, mark_at, word};
+use crate::site::{Callsite, Level, Memo, NO_FILTER, Site};
+use crate::value::Value as _;
+
+/// The session, or what became of it.
+static STATE: Mutex<State> = Mutex::new(State::None);
+
+/// How long the program's logger may take for what it is told at the end.
+const LOGGER_LIMIT: Duration = Duration::from_secs(1);
+
+#[derive(Debug)]
+enum State {
+    None,
+    Running(Box<Session>),
+    /// It has ended, and so will the process.
+    Over(u32),
+}
+
+#[derive(Debug)]
+struct Session {
+    profiler: Profiler,
+    /// The process that has it: a fork's child has not.
+    process: u32,
+    plugin_limit: Duration,
+    is_quiet: bool,
+}
+
+/// Profiles the program from here to its end, if the environment variable `ZPROF` asks for it. That is all that a program
+/// needs:
+///
+/// ```
+/// # extern crate zprof_runtime as zprof;
+/// fn main() {
+///     if let Err(error) = zprof::init_from_env() {
+///         eprintln!("{error}"); // such as a folder that cannot be written; the program goes on without a profile
+///     }
+///     // … the program, with its scopes …
+/// }
+/// ```
+///
+/// ```sh
+/// ./program                      # nothing happens
+/// ZPROF=1 ./program              # zprof: /tmp/xprof/plugins/profile/2026_11_29_16_22_52_4711/profiling.xplane.pb (1,234 scopes)
+/// ZPROF=profiles ./program       # the same below `profiles`
+/// ZPROF=a.xplane.pb ./program    # a.xplane.pb and a.trace.json
+/// ```
+///
+/// There is nothing to hold and nothing to stop; call it first in `main`. `Ok(true)` says that the program is being
+/// profiled. A second call finds the session running and changes nothing. Without the feature `enable`, this is nothing.
+///
+/// # Variables
+///
+/// They are read once, here. One that is empty is not there. All but the first are looked at only if that asks for a
+/// profile.
+///
+/// | variable | |
+/// |---|---|
+/// | `ZPROF` | not there, `0`, `off`, `false` or `no`: no profile, and nothing that costs anything. `1`, `on`, `true` or `yes`: a run's folder of its own below `/tmp/xprof`, called by time and process, since two runs, or a program and those that it starts, must not overwrite each other. Else a path. A folder is a log directory, as `1` has `/tmp/xprof`: made if it is not there, relative to the current folder, and `./7` if it has digits alone. What ends in `.xplane.pb` is the file to write, in place of an older one, with the JSON beside it as `.trace.json`; XProf does not find it there, `zprof view` does. Names that end in `.pb`, `.json`, `.gz` or `.pftrace` are refused. |
+/// | `ZPROF_SESSION` | name of the run's folder, so that each run replaces the last; not with a file |
+/// | `ZPROF_LEVEL` | [`host_tracer_level`]: `critical`, `info`, `verbose`, or 0 to 255; all levels if not given |
+/// | `ZPROF_BUFFER` | [`max_buffer_bytes`]: `100000`, `64M`, `2G`; 256M if not given |
+/// | `ZPROF_PJRT` | `off`: the host alone. `on`: a plugin too, as [`Platform::auto`] finds it, and an error if there is none. Else the path of its library. If not given, the plugin that [`Platform::auto`] finds, if any; without the feature `pjrt`, the host alone. `SKIP_PJRT_PROFILER=true` leaves the plugin alone. |
+/// | `ZPROF_PJRT_SECONDS` | how long the plugin's part of the profile is waited for at the end; 60 if not given |
+/// | `ZPROF_QUIET` | `1`: standard error is not told where the profile is |
+///
+/// # Ends
+///
+/// | the process ends by | |
+/// |---|---|
+/// | return from `main`, `std::process::exit`, C's `exit` | written; the exit code stays |
+/// | a panic that leaves `main` | written, with the panic as an instant; the exit code, 101, stays |
+/// | SIGTERM, SIGINT, SIGHUP (Unix) | written; then the same signal ends the process, as its parent sees |
+/// | `panic = "abort"`, a panic in a destructor during a panic, a stack overflow, `std::process::abort`, C's `abort` and `assert`, SIGABRT (Unix) | written within 20 s, the plugin's part within 5 s; then the process is aborted. Elsewhere `panic = "abort"` alone. |
+/// | SIGKILL, SIGSEGV and other signals, `_exit` | nothing is written, and the run's folder stays empty |
+/// | `exec` | likewise, for the program that is replaced; the next one reads the same variables |
+///
+/// Threads go on while the profile is written. What is open then is in it, marked `unfinished`. At the end one line on
+/// standard error says where the profile is, or why there is none; if that is closed, nothing is said.
+///
+/// **Signals.** A signal that the program handles, blocks or ignores is the program's. If it has a handler when this is
+/// called, that stays alone. If it installs one later, ours is gone; where that one calls the handler before it, as
+/// signal-hook and tokio do, ours sees that the signal is no longer its own, and does nothing. A program that shuts down
+/// by itself on SIGTERM therefore does, and is written when it exits. A second signal a second or more after the first
+/// ends the process at once. `ctrlc::try_set_handler` finds a handler in place; `set_handler` does not mind.
+///
+/// **Panics.** Each panic on any thread is an instant `panic` on its line, with `message` and `location`, also one that is
+/// caught. The panic hook is called as before; one that the program installs later takes the place of ours unless it
+/// calls it, and all that is lost is the instant.
+///
+/// **Forks.** The child of a fork records nothing and writes nothing. It is profiled by a call of its own of this function, or by
+/// a [`Profiler`]. A daemon calls this after it has forked.
+///
+/// While it lasts, a thread `zprof-exit` sleeps until the end, and all of Unix's signals are blocked in it.
+///
+/// # Errors
+///
+/// [`InvalidInput`] names a variable, its value, and what it may be. [`AlreadyActive`] if a [`Profiler`] of the program
+/// runs; as long as this session lasts, theirs is refused likewise. Besides, those of [`Platform::load`] and
+/// [`Profiler::start`]. Nothing is profiled then, and the program may go on.
+///
+/// [`host_tracer_level`]: super::ProfilerOptions::host_tracer_level
+/// [`max_buffer_bytes`]: super::ProfilerOptions::max_buffer_bytes
+/// [`Platform::auto`]: super::Platform::auto
+/// [`Platform::load`]: super::Platform::load
+/// [`InvalidInput`]: crate::ErrorKind::InvalidInput
+/// [`AlreadyActive`]: crate::ErrorKind::AlreadyActive
+pub fn init_from_env() -> Result<bool> {
+    if !ENABLED {
+        return Ok(false);
+    }
+    let mut state = lock();
+    match &*state {
+        State::Running(session) if session.process == process::id() => return Ok(true),
+        State::Over(process) if *process == process::id() => return Ok(false),
+        _ => forget(&mut state),
+    }
+    let Some(request) = env::request(|name| std::env::var_os(name))? else { return Ok(false) };
+    let main = std::env::var_os(env::MAIN).unwrap_or_default();
+    let failed =
+        |error: Error| error.context(format_args!("no profile, which `ZPROF={}` asked for", main.to_string_lossy()));
+    let profiler = start(&request).map_err(failed)?;
+    if let Err(error) = ends::watch() {
+        profiler.abandon();
+        return Err(failed(Error::io("the end of the program cannot be watched", error)));
+    }
+    watch_panics();
+    let Request { plugin_limit, is_quiet, .. } = request;
+    *state = State::Running(Box::new(Session { profiler, process: process::id(), plugin_limit, is_quiet }));
+    Ok(true)
+}
+
+fn lock() -> MutexGuard<'static, State> {
+    STATE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn start(request: &Request) -> Result<Profiler> {
+    let mut profiler = request.platform()?.profiler(request.options.clone())?;
+    profiler.start()?;
+    Ok(profiler)
+}
+
+/// Whether this process has such a session now.
+pub(super) fn is_running() -> bool {
+    match STATE.try_lock() {
+        Ok(state) => matches!(&*state, State::Running(session) if session.process == process::id()),
+        // It is about to have one, or to end it.
+        Err(TryLockError::WouldBlock) => ends::is_watched(),
+        Err(TryLockError::Poisoned(_)) => false,
+    }
+}
+
+/// Ends the session that the child of a fork has from its parent, without a profile: whether there was one.
+pub(super) fn give_up_inherited() -> bool {
+    // The lock is taken where this very thread starts such a session, or another does: nothing is inherited then.
+    let Ok(mut state) = STATE.try_lock() else { return false };
+    let is_inherited = matches!(&*state, State::Running(session) if session.process != process::id());
+    if is_inherited {
+        forget(&mut state);
+    }
+    is_inherited
+}
+
+fn forget(state: &mut State) {
+    if let State::Running(session) = std::mem::replace(state, State::None) {
+        session.profiler.abandon();
+    }
+}
+
+/// Stops the session and writes the profile; does nothing where there is none, or it is another process's. Waits for the
+/// plugin no longer than `limit`, where one is given.
+///
+/// No lock is taken here that the program may hold for ever, such as that of standard error or of its logger.
+pub(super) fn finish(limit: Option<Duration>) {
+    let mut state = lock();
+    match &*state {
+        State::Running(session) if session.process == process::id() => {}
+        _ => return,
+    }
+    let State::Running(session) = std::mem::replace(&mut *state, State::Over(process::id())) else { return };
+    drop(state);
+    let Session { mut profiler, plugin_limit, is_quiet, .. } = *session;
+    let limit = limit.map_or(plugin_limit, |limit| limit.min(plugin_limit));
+    match profiler.stop_quietly(Some(limit)) {
+        Ok(Some(profile)) => tell(profile, is_quiet),
+        Ok(None) => {}
+        Err(error) => ends::say(&format!("zprof: no profile: {}\n", error.told())),
+    }
+    // It has nothing to write any more, and must not try once more.
+    profiler.abandon();
+}
+
+/// Says where the profile is and what it lacks.
+fn tell(profile: Profile, is_quiet: bool) {
+    let Profile { protobuf_path, scopes, dropped_scopes, warnings, .. } = &profile;
+    if log::max_level() == log::LevelFilter::Off {
+        for warning in warnings {
+            ends::say(&format!("zprof: warning: {warning}\n"));
+        }
+    }
+    if !is_quiet {
+        let dropped =
+            if *dropped_scopes == 0 { String::new() } else { format!(", {} dropped", grouped(*dropped_scopes)) };
+        ends::say(&format!("zprof: {} ({} scopes{dropped})\n", protobuf_path.display(), grouped(*scopes)));
+    }
+    if log::max_level() != log::LevelFilter::Off {
+        // The thread that ends the program may hold what the logger needs.
+        let (told, is_told) = channel();
+        let tell = move || {
+            keep_out();
+            profile.report();
+            let _ = told.send(());
+        };
+        if thread::Builder::new().name("zprof-log".to_owned()).spawn(tell).is_ok() {
+            let _ = is_told.recv_timeout(LOGGER_LIMIT);
+        }
+    }
+}
+
+/// A number as people read it: `1,234,567`.
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index != 0 && (digits.len() - index) % 3 == 0 {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// Records panics, and writes where a panic is the end.
+fn watch_panics() {
+    static WATCHING: Once = Once::new();
+    if thread::panicking() {
+        // The hook cannot be changed now.
+        return;
+    }
+    WATCHING.call_once(|| {
+        let previous = panic::take_hook();
+        panic::set_hook(Box::new(move |info| {
+            record_panic(info);
+            previous(info);
+            if cfg!(panic = "abort") {
+                ends::finish_now();
+            }
+        }));
+    });
+}
+
+struct Panic;
+
+impl Callsite for Panic {
+    const LEVEL: Level = Level::Critical;
+    const FILTER: u64 = NO_FILTER;
+
+    fn site() -> &'static Site {
+        static SITE: Site = Site {
+            name: "panic",
+            label: "panic#message=\0",
+            given: 0,
+            keys: &["message", "location"],
+            level: Panic::LEVEL,
+            filter: Panic::FILTER,
+            module_path: module_path!(),
+            file: file!(),
+            line: line!(),
+            memo: Memo::new(),
+        };
+        &SITE
+    }
+}
+
+fn record_panic(info: &PanicHookInfo<'_>) {
+    let word = word();
+    if hears::<Panic>(word) {
+        let payload = info.payload();
+        let text = payload.downcast_ref::<&str>().copied();
+        let text = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str));
+        let message = text.map(|text| cut(&text));
+        let location = info.location().map(ToString::to_string);
+        mark_at(Panic, word, (message.raw(), location.raw()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_is_grouped_by_thousands() {
+        let cases = [(0, "0"), (999, "999"), (1000, "1,000"), (1_234_567, "1,234,567"), (100_000, "100,000")];
+        for (number, text) in cases {
+            assert_eq!(grouped(number), text);
+        }
+    }
+}
