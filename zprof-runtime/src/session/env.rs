@@ -8,9 +8,13 @@ use super::files::XSPACE;
 use super::options::{ProfilerOptions, SessionId};
 use super::platform::Platform;
 use crate::error::{Error, ErrorKind, Result};
+use crate::record::directives::Directives;
 
 /// The variable without which no other counts.
 pub(super) const MAIN: &str = "ZPROF";
+
+/// The variable that has directives, whose mistakes are told by their place.
+const FILTER: &str = "ZPROF_FILTER";
 
 /// What the environment asks for.
 #[derive(Clone, Debug, PartialEq)]
@@ -74,6 +78,11 @@ pub(super) fn request(get: impl Fn(&str) -> Option<OsString>) -> Result<Option<R
         if let Err(allowed) = take(&mut request, &value) {
             return wrong(name, &value, allowed);
         }
+    }
+    if let Some(value) = get(FILTER) {
+        let Some(text) = value.to_str() else { return wrong(FILTER, &value, "directives in UTF-8") };
+        Directives::parse(text).map_err(|error| error.context(format_args!("no profile: `{FILTER}` is wrong")))?;
+        request.options.directives = text.to_owned();
     }
     Ok(Some(request))
 }
@@ -229,6 +238,8 @@ mod tests {
         assert_eq!(one("ZPROF_PJRT_SECONDS", "7"), limited);
         assert_eq!(one("ZPROF_QUIET", "on"), with(&|request| request.is_quiet = true));
         assert_eq!(one("ZPROF_QUIET", ""), usual());
+        let filtered = with(&|request| request.options.directives = "off,a::b=info".to_owned());
+        assert_eq!(one("ZPROF_FILTER", "off,a::b=info"), filtered);
     }
 
     #[test]
@@ -260,6 +271,10 @@ mod tests {
             assert_eq!(error.kind(), ErrorKind::InvalidInput);
             assert_eq!(error.to_string(), format!("no profile: `{name}` is `{value}`; it may be {allowed}"));
         }
+        let error = asked(&[("ZPROF", "1"), ("ZPROF_FILTER", "off,a=loud")]).expect_err("there is no such level");
+        let expected = "no profile: `ZPROF_FILTER` is wrong: failed to read directive 2 of `off,a=loud`: `loud` in `a=loud` \
+                        is no level; write `off`, `critical`, `info` or `verbose`";
+        assert_eq!((error.kind(), error.to_string().as_str()), (ErrorKind::InvalidInput, expected));
         let error = asked(&[("ZPROF", "x.xplane.pb"), ("ZPROF_SESSION", "a")]).expect_err("there is no run's folder");
         let expected = "no profile: `ZPROF_SESSION` is `a`; it may be the name of a run's folder in UTF-8, where `ZPROF` \
                         names no file";

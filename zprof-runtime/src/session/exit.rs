@@ -72,6 +72,7 @@ struct Session {
 /// | `ZPROF` | not there, `0`, `off`, `false` or `no`: no profile, and nothing that costs anything. `1`, `on`, `true` or `yes`: a run's folder of its own below `/tmp/xprof`, called by time and process, since two runs, or a program and those that it starts, must not overwrite each other. Else a path. A folder is a log directory, as `1` has `/tmp/xprof`: made if it is not there, relative to the current folder, and `./7` if it has digits alone. What ends in `.xplane.pb` is the file to write, in place of an older one, with the JSON beside it as `.trace.json`; XProf does not find it there, `zprof view` does. Names that end in `.pb`, `.json`, `.gz` or `.pftrace` are refused. |
 /// | `ZPROF_SESSION` | name of the run's folder, so that each run replaces the last; not with a file |
 /// | `ZPROF_LEVEL` | [`host_tracer_level`]: `critical`, `info`, `verbose`, or 0 to 255; all levels if not given |
+/// | `ZPROF_FILTER` | [`directives`]: `my_crate::io=verbose,other=off` |
 /// | `ZPROF_BUFFER` | [`max_buffer_bytes`]: `100000`, `64M`, `2G`; 256M if not given |
 /// | `ZPROF_PJRT` | `off`: the host alone. `on`: a plugin too, as [`Platform::auto`] finds it, and an error if there is none. Else the path of its library. If not given, the plugin that [`Platform::auto`] finds, if any; without the feature `pjrt`, the host alone. `SKIP_PJRT_PROFILER=true` leaves the plugin alone. |
 /// | `ZPROF_PJRT_SECONDS` | how long the plugin's part of the profile is waited for at the end; 60 if not given |
@@ -112,6 +113,7 @@ struct Session {
 /// runs; as long as this session lasts, theirs is refused likewise. Besides, those of [`Platform::load`] and
 /// [`Profiler::start`]. Nothing is profiled then, and the program may go on.
 ///
+/// [`directives`]: super::ProfilerOptions::directives()
 /// [`host_tracer_level`]: super::ProfilerOptions::host_tracer_level
 /// [`max_buffer_bytes`]: super::ProfilerOptions::max_buffer_bytes
 /// [`Platform::auto`]: super::Platform::auto
