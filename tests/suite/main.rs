@@ -11,6 +11,7 @@ mod global_clock;
 mod global_edges;
 mod global_edges_hard;
 mod global_files;
+mod global_flight;
 mod global_marks;
 mod global_memory;
 mod global_parity;

@@ -119,5 +119,5 @@ pub use zprof_macros::Value;
 pub use zprof_macros::trace;
 pub use zprof_runtime::{
     AdvancedValue, DeviceType, ENABLED, Error, ErrorKind, Flow, Level, Linkage, Platform, Profile, Profiler,
-    ProfilerOptions, Result, SessionId, Span, Task, TraceFuture, Traced, Value, flow,
+    ProfilerOptions, Result, SessionId, Span, Task, TraceFuture, Traced, Value, flow, snapshot,
 };

@@ -1,5 +1,7 @@
 //! Reads records back out of the words of a chunk; `ring.rs` has the layout.
 
+use std::ops::Range;
+
 use super::ring::{BEGIN, CLOSE, COUNT, COUNT_WORDS, EARLY, END, NOTE_WORDS, TASK, TASK_WORDS};
 use crate::site::Site;
 use crate::value::{Kind, Shape};
@@ -96,7 +98,17 @@ impl<'a> Words<'a> {
 
     /// The records, in order.
     pub(crate) fn records(self) -> Records<'a> {
-        Records { words: self, at: 0 }
+        self.records_from(0)
+    }
+
+    /// The records from the one that begins at this word.
+    pub(crate) fn records_from(self, at: usize) -> Records<'a> {
+        Records { words: self, at }
+    }
+
+    /// Some of the words.
+    pub(crate) fn raw(self, range: Range<usize>) -> &'a [u64] {
+        self.words.get(range).unwrap_or_default()
     }
 }
 
@@ -105,6 +117,13 @@ impl<'a> Words<'a> {
 pub(crate) struct Records<'a> {
     words: Words<'a>,
     at: usize,
+}
+
+impl Records<'_> {
+    /// Word at which the next record begins.
+    pub(crate) fn offset(&self) -> usize {
+        self.at
+    }
 }
 
 impl<'a> Iterator for Records<'a> {

@@ -17,10 +17,34 @@ static AWAKE: Mutex<Option<Thread>> = Mutex::new(None);
 /// Time between two anchors.
 const ANCHOR_EVERY: Duration = Duration::from_secs(1);
 
+/// Anchors that are kept at most. When there are more, every other one goes: the line through the rest is as good, since
+/// the two clocks drift apart slowly.
+const MOST_ANCHORS: usize = 4096;
+
+/// The anchors that the helper has taken.
+static ANCHORS: Mutex<Vec<Anchor>> = Mutex::new(Vec::new());
+
+/// The anchors between start and now, but the first and the last.
+pub(crate) fn anchors() -> Vec<Anchor> {
+    ANCHORS.lock().clone()
+}
+
+fn keep(anchor: Anchor) {
+    let mut anchors = ANCHORS.lock();
+    if anchors.len() >= MOST_ANCHORS {
+        let mut is_odd = false;
+        anchors.retain(|_| {
+            is_odd = !is_odd;
+            is_odd
+        });
+    }
+    anchors.push(anchor);
+}
+
 /// A running helper.
 #[derive(Debug)]
 pub(crate) struct Helper {
-    thread: JoinHandle<Vec<Anchor>>,
+    thread: JoinHandle<()>,
     stop: Arc<AtomicBool>,
     process: u32,
 }
@@ -28,6 +52,7 @@ pub(crate) struct Helper {
 impl Helper {
     /// Starts the helper; it takes its first anchor after a second.
     pub(crate) fn start(source: Source) -> io::Result<Self> {
+        ANCHORS.lock().clear();
         let stop = Arc::new(AtomicBool::new(false));
         let seen = Arc::clone(&stop);
         let thread = thread::Builder::new().name("zprof-helper".to_owned()).spawn(move || run(source, &seen))?;
@@ -35,18 +60,19 @@ impl Helper {
         Ok(Self { thread, stop, process: std::process::id() })
     }
 
-    /// Ends the helper and returns its anchors. In the child of a fork there is no helper, and no anchors.
-    pub(crate) fn stop(self) -> Vec<Anchor> {
+    /// Ends the helper. In the child of a fork there is none.
+    pub(crate) fn stop(self) {
         *AWAKE.lock() = None;
         if self.process != std::process::id() {
             // The thread did not come along, and joining it would never end.
             std::mem::forget(self.thread);
-            return Vec::new();
+            return;
         }
         // Relaxed: the flag carries nothing, and the join orders the anchors.
         self.stop.store(true, Ordering::Relaxed);
         self.thread.thread().unpark();
-        self.thread.join().unwrap_or_default()
+        // It has nothing to say, and whether it panicked is told by the panic itself.
+        let _ = self.thread.join();
     }
 }
 
@@ -59,28 +85,29 @@ pub(crate) fn wake() {
     }
 }
 
-/// The lock that a fork must not find taken.
+/// The locks that a fork must not find taken.
 #[cfg(unix)]
-pub(crate) type Held = std::sync::MutexGuard<'static, Option<Thread>>;
+pub(crate) type Held = (std::sync::MutexGuard<'static, Option<Thread>>, std::sync::MutexGuard<'static, Vec<Anchor>>);
 
-/// Takes it.
+/// Takes them.
 #[cfg(unix)]
 pub(crate) fn hold() -> Held {
-    AWAKE.lock()
+    (AWAKE.lock(), ANCHORS.lock())
 }
 
-fn run(source: Source, stop: &AtomicBool) -> Vec<Anchor> {
+fn run(source: Source, stop: &AtomicBool) {
     LOCAL.with(Local::keep_out);
-    let mut anchors = Vec::new();
     let mut next = Instant::now() + ANCHOR_EVERY;
     while !stop.load(Ordering::Relaxed) {
         SHARED.pool.refill();
         let now = Instant::now();
         if now >= next {
-            anchors.push(Anchor::take(source));
+            keep(Anchor::take(source));
             next = now + ANCHOR_EVERY;
+            if let Some(bounds) = SHARED.bounds() {
+                SHARED.sweep(bounds, Source::System.now());
+            }
         }
         thread::park_timeout(next.saturating_duration_since(now));
     }
-    anchors
 }

@@ -1,7 +1,11 @@
 //! Recording: what a scope does while the program runs, and how a session takes it.
 
-#[cfg(not(zprof_loom))]
+#[allow(unsafe_code)] // chunks in a chain are held by it
+mod chain;
+#[allow(unsafe_code)] // a chunk is raw memory between threads
+pub(crate) mod chunk;
 #[allow(unsafe_code)] // addresses in records become references again
+#[cfg_attr(zprof_loom, allow(dead_code))]
 pub(crate) mod decode;
 #[cfg(not(zprof_loom))]
 pub(crate) mod drain;
@@ -15,18 +19,21 @@ mod guard;
 #[cfg(not(zprof_loom))]
 mod helper;
 #[cfg(not(zprof_loom))]
-mod lock;
+pub(crate) mod lock;
+#[allow(unsafe_code)] // joins chunks and writers
+mod log;
 #[cfg(not(zprof_loom))]
 mod marks;
 #[cfg(all(test, zprof_loom))]
 #[allow(unsafe_code)] // plays the part of thread.rs
 mod model;
+#[cfg_attr(zprof_loom, allow(dead_code))]
+mod nest;
 #[cfg(not(zprof_loom))]
 mod outcome;
 mod pool;
 #[cfg(not(zprof_loom))]
 pub(crate) mod recording;
-#[allow(unsafe_code)] // joins chunks and writers
 mod registry;
 #[allow(unsafe_code)] // the stream is raw memory between two threads
 pub(crate) mod ring;
@@ -40,6 +47,8 @@ mod thread;
 #[cfg(not(zprof_loom))]
 pub use flow::{Flow, Link, flow};
 #[cfg(not(zprof_loom))]
+pub(crate) use fork::gate;
+#[cfg(not(zprof_loom))]
 pub(crate) use guard::is_recorded;
 #[cfg(not(zprof_loom))]
 pub(crate) use guard::probe;
@@ -50,7 +59,7 @@ pub use marks::{Sample, StepNumber, count_at, mark_at};
 #[cfg(not(zprof_loom))]
 pub use outcome::{Fallible, Returns, always, call, never, returned};
 #[cfg(not(zprof_loom))]
-pub(crate) use registry::Stream;
+pub(crate) use log::{Gone, Stream};
 pub use registry::Word;
 #[cfg(not(zprof_loom))]
 pub use task::{Entered, Here, NUMBER, Task, TraceFuture, Traced, described, entered, traced, traced_and, undescribed};
@@ -63,6 +72,7 @@ pub(crate) mod primitive {
 
     pub(crate) use super::lock::Mutex;
     pub(crate) use std::sync::Arc;
+    pub(crate) use std::sync::MutexGuard;
     pub(crate) use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 
     /// Ordering of the store that hands records to the drain.
@@ -79,7 +89,7 @@ pub(crate) mod primitive {
     impl RawSlot {
         /// # Safety
         ///
-        /// As [`Slot::write`](super::ring::Slot::write).
+        /// As [`Slot::write`](super::chunk::Slot::write).
         #[inline(always)]
         pub(crate) unsafe fn write(this: *const Self, word: u64) {
             // SAFETY: the slot is live and only the caller touches it.
@@ -126,6 +136,10 @@ pub(crate) mod primitive {
         pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
             self.0.lock().expect("loom's lock is never poisoned: a panic ends the model")
         }
+
+        pub(crate) fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
+            self.0.try_lock().ok()
+        }
     }
 
     /// A word whose every access loom checks for races.
@@ -136,7 +150,7 @@ pub(crate) mod primitive {
     impl RawSlot {
         /// # Safety
         ///
-        /// As [`Slot::write`](super::ring::Slot::write).
+        /// As [`Slot::write`](super::chunk::Slot::write).
         pub(crate) unsafe fn write(this: *const Self, word: u64) {
             // SAFETY: the slot is live.
             let slot = unsafe { &*this };
@@ -148,7 +162,7 @@ pub(crate) mod primitive {
 
         /// # Safety
         ///
-        /// As [`Slot::read`](super::ring::Slot::read).
+        /// As [`Slot::read`](super::chunk::Slot::read).
         pub(crate) unsafe fn read(this: *const Self) -> u64 {
             // SAFETY: the slot is live.
             let slot = unsafe { &*this };

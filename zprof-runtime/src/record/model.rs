@@ -58,7 +58,7 @@ impl Thread {
         if self.writer.epoch() == word.epoch() {
             room = self.writer.room(2);
         }
-        let room = room.or_else(|| self.log.make_room(&self.shared.pool, &self.writer, word, 2));
+        let room = room.or_else(|| self.log.make_room(&self.shared, &self.writer, word, 2, || Moment::default()));
         let tick = self.now();
         // SAFETY: the room is this writer's, for two words, and nothing was written since.
         room.map(|room| unsafe { self.writer.begin(room, &SHAPE, (), || tick) })
@@ -126,7 +126,7 @@ const ON: u64 = 3;
 fn model_a_drain_sees_whole_records_in_order() {
     loom::model(|| {
         let shared = Arc::new(Shared::new());
-        let word = shared.open_session(ON, u64::MAX);
+        let word = shared.open_session(ON, u64::MAX, Bounds::NONE);
         let mut recorder = Thread::new(&shared);
         let writer = thread::spawn(move || {
             if let Some(mark) = recorder.open() {
@@ -148,7 +148,7 @@ fn model_a_drain_sees_whole_records_in_order() {
 fn model_a_thread_that_has_ended_has_lost_nothing() {
     loom::model(|| {
         let shared = Arc::new(Shared::new());
-        let word = shared.open_session(ON, u64::MAX);
+        let word = shared.open_session(ON, u64::MAX, Bounds::NONE);
         let mut recorder = Thread::new(&shared);
         let writer = thread::spawn(move || {
             let mark = recorder.open().expect("the session is open");
@@ -169,7 +169,7 @@ fn model_chunks_are_reused_only_after_their_writer_has_moved_on() {
     model.preemption_bound = Some(2);
     model.check(|| {
         let shared = Arc::new(Shared::new());
-        let first = shared.open_session(ON, u64::MAX);
+        let first = shared.open_session(ON, u64::MAX, Bounds::NONE);
         let mut recorder = Thread::new(&shared);
         let writer = thread::spawn(move || {
             let mark = recorder.open();
@@ -180,7 +180,7 @@ fn model_chunks_are_reused_only_after_their_writer_has_moved_on() {
         });
         shared.close_session();
         let seen = drain(&shared, first).into_iter().flatten().count();
-        let second = shared.open_session(ON, u64::MAX);
+        let second = shared.open_session(ON, u64::MAX, Bounds::NONE);
         // Another thread takes what the pool has; loom fails if the first writer still writes there.
         let mut other = Thread::new(&shared);
         let mark = other.open().expect("the session is open");
@@ -196,13 +196,13 @@ fn model_chunks_are_reused_only_after_their_writer_has_moved_on() {
 fn model_a_session_takes_only_its_own_records() {
     loom::model(|| {
         let shared = Arc::new(Shared::new());
-        let first = shared.open_session(ON, u64::MAX);
+        let first = shared.open_session(ON, u64::MAX, Bounds::NONE);
         let mut recorder = Thread::new(&shared);
         let mark = recorder.open().expect("the session is open");
         shared.close_session();
         assert_eq!(drain(&shared, first), [[BEGIN]]);
         let control = Arc::clone(&shared);
-        let starter = thread::spawn(move || control.open_session(ON, u64::MAX));
+        let starter = thread::spawn(move || control.open_session(ON, u64::MAX, Bounds::NONE));
         recorder.close(mark);
         let inner = recorder.open();
         let second = starter.join().expect("starts");
@@ -223,7 +223,7 @@ fn model_a_relaxed_publication_is_caught() {
     let weakened = std::panic::catch_unwind(|| {
         loom::model(|| {
             let shared = Arc::new(Shared::new());
-            let word = shared.open_session(ON, u64::MAX);
+            let word = shared.open_session(ON, u64::MAX, Bounds::NONE);
             let mut recorder = Thread::new(&shared);
             let writer = thread::spawn(move || {
                 if let Some(mark) = recorder.open() {

@@ -55,6 +55,22 @@ impl RunFiles {
         }
     }
 
+    /// Files of another run, which has the name of this one and a number that is free.
+    pub(crate) fn snapshot(&self) -> Result<Self> {
+        let runs = self.folder.parent().unwrap_or(&self.folder);
+        fs::create_dir_all(runs).map_err(|error| cannot_make(runs, error))?;
+        for number in 1_u64.. {
+            let session = format!("{}-snapshot-{number}", self.session);
+            let folder = runs.join(&session);
+            match fs::create_dir(&folder) {
+                Ok(()) => return Ok(Self { folder, session, host: self.host.clone() }),
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(cannot_make(&folder, error)),
+            }
+        }
+        Err(cannot_make(runs, io::ErrorKind::AlreadyExists.into()))
+    }
+
     /// Makes the folder, at the start and again where somebody has removed it during the session.
     pub(crate) fn make_folder(&self) -> Result<()> {
         fs::create_dir_all(&self.folder).map_err(|error| cannot_make(&self.folder, error))

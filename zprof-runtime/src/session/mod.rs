@@ -8,6 +8,7 @@ mod linkage;
 mod options;
 #[allow(unsafe_code)] // takes a caller's word for a pointer
 mod platform;
+mod snapshot;
 mod tasks;
 
 use std::ops::Range;
@@ -15,17 +16,20 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use self::device::{Device, Piece, Taken};
+use self::device::{Collected, Device, Piece, Taken};
 use self::files::RunFiles;
 use self::host::Loss;
+use self::snapshot::{Inside, Running};
 pub use self::linkage::Linkage;
 pub use self::options::{AdvancedValue, DeviceType, ProfilerOptions, SessionId};
 pub use self::platform::Platform;
+pub use self::snapshot::snapshot;
 use crate::ENABLED;
 use crate::clock::realtime_ns;
 use crate::error::{Error, ErrorKind, Result};
 use crate::pjrt::Plugin;
-use crate::record::recording::{Recording, Settings, recycle, trim};
+use crate::record::Gone;
+use crate::record::recording::{Recorded, Recording, Settings, recycle, trim};
 use crate::warn::warn;
 use crate::xspace::join::Session;
 use crate::xspace::names;
@@ -127,8 +131,13 @@ pub struct Profile {
     pub threads: usize,
     /// Scopes that found no room and are not in the profile.
     pub dropped_scopes: u64,
-    /// How long the session was, from start to stop, without the writing.
+    /// How long the time is that the profile shows: from start to stop or snapshot, without the writing; with
+    /// [`keep_last`](ProfilerOptions::keep_last) or [`keep_last_bytes`](ProfilerOptions::keep_last_bytes) only what was
+    /// kept.
     pub duration: Duration,
+    /// Bytes of records that were let go because a session that keeps the last of them has gone on. In memory, a usual
+    /// scope takes 24 to 48.
+    pub released_bytes: u64,
     /// What went wrong without ending the session; the same stands in the XSpace and went to the log.
     pub warnings: Vec<String>,
     /// How long each phase of the stop took, in order: `stop`, `convert`, `plugin`, `write XSpace`, `write JSON`.
@@ -144,6 +153,12 @@ impl Profiler {
         if options.max_buffer_bytes < MIN_BUFFER_BYTES {
             let (given, least) = (options.max_buffer_bytes, MIN_BUFFER_BYTES);
             return invalid(format!("`max_buffer_bytes` is {given}; the least that works is {least}"));
+        }
+        if options.keep_last == Some(Duration::ZERO) {
+            return invalid("`keep_last` is nothing; give the time that a snapshot shall show".to_owned());
+        }
+        if options.keep_last_bytes == Some(0) {
+            return invalid("`keep_last_bytes` is 0; give what a snapshot shall have of each thread".to_owned());
         }
         Ok(Self { plugin, options, stage: Stage::Idle })
     }
@@ -190,11 +205,14 @@ impl Profiler {
             filter: self.options.host_traceme_filter_mask.unwrap_or(u64::MAX),
             max_bytes: self.options.max_buffer_bytes,
             prefault_bytes: self.options.prefault_bytes,
+            keep_ns: self.options.keep_last.map(|time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)),
+            keep_bytes: self.options.keep_last_bytes.map(|bytes| u64::try_from(bytes).unwrap_or(u64::MAX)),
         };
         let recording = Recording::start(settings)
             .map_err(|error| Error::io("failed to start the profiler: no helper thread", error))?;
         match Device::start(self.plugin.as_ref(), &self.options, files.session()) {
             Ok(device) => {
+                Running::publish(recording.live(), &self.options, &files, device.name());
                 self.stage =
                     Stage::Running { recording: Box::new(recording), device: Box::new(device), files, _place: place };
                 Ok(())
@@ -207,6 +225,22 @@ impl Profiler {
         }
     }
 
+    /// Writes what the running session holds, and lets it go on. It is [`zprof::snapshot`](snapshot) for the session of
+    /// this profiler: that one can be called anywhere.
+    ///
+    /// # Errors
+    ///
+    /// As there; [`WrongState`](ErrorKind::WrongState) where this profiler is not running.
+    pub fn snapshot(&self) -> Result<Option<Profile>> {
+        if ENABLED && !self.is_running() {
+            return Err(Error::new(
+                ErrorKind::WrongState,
+                "failed to take a snapshot: this profiler is not running; start it first",
+            ));
+        }
+        snapshot()
+    }
+
     /// Stops recording and writes the profile. `None` where nothing was started, or where zprof is built without
     /// `enable`.
     ///
@@ -215,6 +249,7 @@ impl Profiler {
     /// [`Io`](ErrorKind::Io) where a file cannot be written. The session is kept then, and calling this again tries
     /// again.
     pub fn stop(&mut self) -> Result<Option<Profile>> {
+        let _inside = Inside::enter();
         let mut unwritten = match std::mem::replace(&mut self.stage, Stage::Idle) {
             Stage::Idle => return Ok(None),
             Stage::Unwritten(unwritten) => unwritten,
@@ -250,15 +285,34 @@ const MIN_BUFFER_BYTES: usize = 64 << 10;
 
 /// Stops the recording and makes the XSpace of it.
 fn convert(recording: Recording, device: Device, files: RunFiles, options: &ProfilerOptions) -> Unwritten {
+    let told = Running::withdraw();
     let started = Instant::now();
     let mut recorded = recording.stop();
     let stopped = Instant::now();
+    let has_device = device.name().is_some();
     // At once: until then the plugin goes on tracing.
-    let collected = device.collect();
-    let collecting = stopped.elapsed();
-    let mut host = host::convert(&mut recorded);
+    let mut collected = device.collect();
+    collected.warnings.extend(told);
+    if !has_device {
+        // What a plugin brings counts from the start of the session.
+        recorded.cut();
+    }
+    assemble(&mut recorded, collected, files, options, [stopped - started, stopped.elapsed()])
+}
+
+/// Makes the XSpace of what was recorded and collected, which took those times.
+fn assemble(
+    recorded: &mut Recorded,
+    collected: Collected,
+    files: RunFiles,
+    options: &ProfilerOptions,
+    [stopping, collecting]: [Duration; 2],
+) -> Unwritten {
+    let started = Instant::now();
+    let mut host = host::convert(recorded);
     let timeline = &recorded.timeline;
     let mut warnings = warnings(&host.losses, recorded.orphans, &timeline.steps_ns, options.max_buffer_bytes);
+    warnings.extend(gone_with_threads(recorded.gone, options.max_buffer_bytes));
     for site in &host.overlapping {
         warnings.push(format!(
             "scope `{}` ({}:{}) ended out of order or was held across an await; it is on a line of its own, `… (overlap)`",
@@ -266,7 +320,9 @@ fn convert(recording: Recording, device: Device, files: RunFiles, options: &Prof
         ));
     }
     let (scopes, threads) = (host.plane.events() - host.samples, host.threads);
-    let dropped_scopes = host.losses.iter().map(|loss| loss.scopes).sum::<u64>() + recorded.orphans;
+    let dropped_scopes =
+        host.losses.iter().map(|loss| loss.scopes).sum::<u64>() + recorded.orphans + recorded.gone.lost;
+    let released_bytes = host.parts.iter().map(|part| part.released).sum::<u64>() + recorded.gone.bytes;
     host.plane.stat(names::PROCESS_ID, StatValue::Int(i64::from(std::process::id())));
 
     let mut environment = Plane::new(names::TASK_ENVIRONMENT);
@@ -275,6 +331,14 @@ fn convert(recording: Recording, device: Device, files: RunFiles, options: &Prof
     environment.stat("clock", StatValue::Text(recorded.source.name()));
     environment.stat("clock_residual_ns", StatValue::Uint(timeline.residual_ns));
     environment.stat("dropped_scopes", StatValue::Uint(dropped_scopes));
+    if options.keep_last.is_some() || options.keep_last_bytes.is_some() {
+        environment.stat("released_bytes", StatValue::Uint(released_bytes));
+        environment.stat("released_threads", StatValue::Uint(recorded.gone.threads));
+        for part in &host.parts {
+            let name = format!("whole_since_ns of {} ({})", part.thread, part.id);
+            environment.stat(&name, StatValue::Uint(part.since / 1000));
+        }
+    }
     environment.stat(names::PROFILE_OPTIONS, StatValue::Bytes(&options.to_proto(files.session())));
 
     let converted = Instant::now();
@@ -307,10 +371,11 @@ fn convert(recording: Recording, device: Device, files: RunFiles, options: &Prof
         threads,
         dropped_scopes,
         duration: Duration::from_nanos(timeline.end_ps / 1000),
+        released_bytes,
         warnings,
         phases: vec![
-            ("stop", stopped - started),
-            ("convert", converted - stopped - collecting),
+            ("stop", stopping),
+            ("convert", converted - started),
             ("plugin", collecting + converted.elapsed()),
         ],
     };
@@ -324,7 +389,7 @@ const MOST_LOSSES: usize = 32;
 fn warnings(losses: &[Loss], orphans: u64, steps_ns: &[i64], limit: usize) -> Vec<String> {
     let mut warnings = Vec::new();
     let (told, rest) = losses.split_at(losses.len().min(MOST_LOSSES));
-    for Loss { thread, tid, scopes, notes } in told {
+    for Loss { thread, tid, scopes, notes, unknown } in told {
         if *scopes != 0 {
             warnings.push(format!(
                 "thread `{thread}` ({tid}) dropped {scopes} scopes: the recorder's memory limit of {limit} bytes was \
@@ -333,6 +398,12 @@ fn warnings(losses: &[Loss], orphans: u64, steps_ns: &[i64], limit: usize) -> Ve
         }
         if *notes != 0 {
             warnings.push(format!("thread `{thread}` ({tid}) dropped {notes} values added to open spans: the recorder's memory limit of {limit} bytes was reached"));
+        }
+        if *unknown != 0 {
+            warnings.push(format!(
+                "thread `{thread}` ({tid}) has more than 65536 scopes open from before what is kept; {unknown} of them are \
+                 not shown"
+            ));
         }
     }
     if !rest.is_empty() {
@@ -349,6 +420,17 @@ fn warnings(losses: &[Loss], orphans: u64, steps_ns: &[i64], limit: usize) -> Ve
         warnings.push(format!("the wall clock was set by {step} ns during the session; times go on from its start"));
     }
     warnings
+}
+
+/// What to say of threads that have ended and are not in the profile at all.
+fn gone_with_threads(gone: Gone, limit: usize) -> Option<String> {
+    (gone.lost != 0).then(|| {
+        format!(
+            "threads that have ended, and are older than what is kept, dropped {} scopes: the recorder's memory limit of \
+             {limit} bytes was reached; raise `max_buffer_bytes`",
+            gone.lost
+        )
+    })
 }
 
 /// What to say of an XSpace of that many bytes.
