@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use super::chunk::Slot;
 use super::ring::{BEGIN, CLOSE, COUNT, COUNT_WORDS, EARLY, END, NOTE_WORDS, TASK, TASK_WORDS};
 use crate::site::Site;
 use crate::value::{Kind, Shape};
@@ -147,7 +148,7 @@ impl<'a> Iterator for Records<'a> {
             if !shape.plain {
                 len = shape.kinds.iter().try_fold(2, |len, kind| Some(len + width(kind, rest.get(len..)?)?))?;
             }
-            let position = self.words.base + (self.at * size_of::<u64>()) as u64;
+            let position = self.words.base + (self.at * size_of::<Slot>()) as u64;
             self.at += len;
             return Some(Record::Begin { tick, position, shape, values: rest.get(2..len)? });
         }

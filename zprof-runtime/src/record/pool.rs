@@ -3,10 +3,10 @@
 use super::primitive::{AtomicUsize, Mutex, Ordering};
 use super::chunk::ChunkBox;
 
-/// Slots of a thread's first chunks: 4 KiB with the head.
-pub(crate) const SMALL: usize = ChunkBox::capacity_for(4 * 1024);
+/// Slots of a thread's first chunks: 4 KiB with the head. In models, so few that a chunk is soon full.
+pub(crate) const SMALL: usize = if cfg!(zprof_loom) { 8 } else { ChunkBox::capacity_for(4 * 1024) };
 /// Slots of its later chunks: 64 KiB with the head.
-pub(crate) const LARGE: usize = ChunkBox::capacity_for(64 * 1024);
+pub(crate) const LARGE: usize = if cfg!(zprof_loom) { 64 } else { ChunkBox::capacity_for(64 * 1024) };
 /// How many small chunks a thread fills before it gets large ones.
 const SMALL_CHUNKS: usize = 4;
 
