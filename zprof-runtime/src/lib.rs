@@ -41,7 +41,9 @@ pub use error::{Error, ErrorKind, Result};
 #[cfg(not(zprof_loom))]
 pub use record::{Flow, Span, Task, TraceFuture, Traced, flow};
 #[cfg(not(zprof_loom))]
-pub use session::{AdvancedValue, DeviceType, Linkage, Platform, Profile, Profiler, ProfilerOptions, SessionId, snapshot};
+pub use session::{
+    AdvancedValue, DeviceType, Linkage, Platform, Profile, Profiler, ProfilerOptions, SessionId, snapshot,
+};
 pub use site::Level;
 pub use value::Value;
 

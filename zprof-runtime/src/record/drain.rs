@@ -99,10 +99,9 @@ impl<'a> Scopes<'a> {
             }
         }
         for scope in open.into_open() {
-            let leaked = scope.outlived != 0;
+            let leaked = scopes.crosses(&scope);
             if leaked {
                 scopes.ends[scope.index] = scope.outlived;
-                scopes.outside += usize::from(scope.outlived < since);
             }
             scopes.fates.push((scope.index, Fate { unfinished: !leaked, leaked, overlaps: false }));
         }
@@ -156,6 +155,11 @@ impl<'a> Scopes<'a> {
         }
     }
 
+    /// Whether the scope has outlived one around it that is on record.
+    fn crosses(&self, scope: &Open) -> bool {
+        scope.outlived >= self.since.max(1)
+    }
+
     fn has(&self, tick: u64) -> bool {
         (self.since..=self.last).contains(&tick)
     }
@@ -164,7 +168,7 @@ impl<'a> Scopes<'a> {
     fn close(&mut self, scope: &Open, tick: u64) {
         self.ends[scope.index] = tick.min(self.last);
         self.outside += usize::from(tick < self.since);
-        let fate = Fate { unfinished: tick > self.last, leaked: false, overlaps: scope.outlived != 0 };
+        let fate = Fate { unfinished: tick > self.last, leaked: false, overlaps: self.crosses(scope) };
         if !fate.is_usual() {
             self.fates.push((scope.index, fate));
         }

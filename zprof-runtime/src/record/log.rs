@@ -2,7 +2,7 @@
 
 use super::chain::{Bounds, Carried, Chain, Own, Taken};
 use super::chunk::{ChunkBox, Moment};
-use super::pool::LARGE;
+use super::pool::{LARGE, Pool};
 use super::primitive::{Arc, AtomicU64, Mutex, Ordering};
 use super::registry::{Shared, Word};
 use super::ring::{Room, Writer};
@@ -54,6 +54,17 @@ pub(crate) struct Stream {
 
 #[cfg(not(zprof_loom))]
 impl Stream {
+    /// Tick of the oldest record, or from which on all is there.
+    pub(crate) fn first(&self) -> Option<u64> {
+        if self.since != 0 {
+            return Some(self.since);
+        }
+        let (chunk, len) = self.chunks.first()?;
+        // SAFETY: `len` is what `ChunkBox::len` returned when the stream was taken.
+        let words = unsafe { chunk.words(*len) };
+        words.first().map(|head| super::ring::tick(*head))
+    }
+
     /// The words of each chunk, in order, and of what is carried before them.
     pub(crate) fn words(&self) -> impl Iterator<Item = super::decode::Words<'_>> {
         use super::decode::Words;
@@ -105,8 +116,11 @@ impl Log {
         }
     }
 
-    /// Says that the thread writes no more.
-    pub(crate) fn end(&self, at: Moment) {
+    /// Says that the thread writes no more. Its writer has left the last chunk.
+    pub(crate) fn end(&self, writer: &Writer, at: Moment) {
+        if let Some(mut chain) = self.chain.try_lock() {
+            chain.tell(&mut self.own.lock().closed, writer.position());
+        }
         self.ended_ns.store(at.ns, Ordering::Relaxed);
         // Release pairs with the Acquire in `is_ended` and `stream`.
         self.ended.store(at.tick.max(1), Ordering::Release);
@@ -247,8 +261,12 @@ impl Log {
         needed: usize,
         filled: usize,
     ) -> Option<ChunkBox> {
+        let bytes = ChunkBox::bytes(needed.max(Pool::usual(filled)));
+        if bytes > shared.pool.most_kept() {
+            return None;
+        }
         for _ in 0..MOST_TAKEN {
-            if shared.pool.may_keep(ChunkBox::bytes(needed)) {
+            if shared.pool.may_keep(bytes) {
                 if let Some(chunk) = shared.pool.take(needed, filled) {
                     return Some(chunk);
                 }

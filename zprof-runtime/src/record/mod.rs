@@ -55,11 +55,11 @@ pub(crate) use guard::probe;
 #[cfg(not(zprof_loom))]
 pub use guard::{Guard, Span, hears, inert, open_at, word};
 #[cfg(not(zprof_loom))]
+pub(crate) use log::{Gone, Stream};
+#[cfg(not(zprof_loom))]
 pub use marks::{Sample, StepNumber, count_at, mark_at};
 #[cfg(not(zprof_loom))]
 pub use outcome::{Fallible, Returns, always, call, never, returned};
-#[cfg(not(zprof_loom))]
-pub(crate) use log::{Gone, Stream};
 pub use registry::Word;
 #[cfg(not(zprof_loom))]
 pub use task::{Entered, Here, NUMBER, Task, TraceFuture, Traced, described, entered, traced, traced_and, undescribed};

@@ -1,7 +1,7 @@
 //! Chunks that no thread has: handed out to writers, kept faulted in, and counted against the memory limit.
 
-use super::primitive::{AtomicUsize, Mutex, Ordering};
 use super::chunk::ChunkBox;
+use super::primitive::{AtomicUsize, Mutex, Ordering};
 
 /// Slots of a thread's first chunks: 4 KiB with the head. In models, so few that a chunk is soon full.
 pub(crate) const SMALL: usize = if cfg!(zprof_loom) { 8 } else { ChunkBox::capacity_for(4 * 1024) };
@@ -76,10 +76,14 @@ impl Pool {
         self.allocated.load(Ordering::Relaxed)
     }
 
+    /// Slots of the chunk that a thread gets which has filled `filled` chunks, where there is memory.
+    pub(crate) fn usual(filled: usize) -> usize {
+        if filled < SMALL_CHUNKS { SMALL } else { LARGE }
+    }
+
     /// A chunk of at least `needed` slots for a thread that has filled `filled` chunks, or `None` at the limit.
     pub(crate) fn take(&self, needed: usize, filled: usize) -> Option<ChunkBox> {
-        let usual = if filled < SMALL_CHUNKS { SMALL } else { LARGE };
-        for capacity in [usual, LARGE, SMALL] {
+        for capacity in [Self::usual(filled), LARGE, SMALL] {
             if needed <= capacity {
                 let free = self.free.lock().list(capacity).and_then(Vec::pop);
                 if let Some(chunk) = free.or_else(|| self.allocate(capacity)) {

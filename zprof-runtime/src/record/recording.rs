@@ -111,17 +111,11 @@ impl Live {
             let now = timeline.cursor().ps(stop);
             timeline.tick(now.saturating_sub(ns.saturating_mul(1000)))
         });
-        let whole = streams.iter().map(|stream| stream.since).min().unwrap_or(0);
-        let since = Some(oldest.max(whole)).filter(|&since| since > self.start.tick).unwrap_or(0);
-        Recorded {
-            source: self.source,
-            timeline,
-            stop,
-            since,
-            streams,
-            orphans: SHARED.orphans(),
-            gone: SHARED.gone(),
-        }
+        let gone = SHARED.gone();
+        let is_part = gone.threads != 0 || streams.iter().any(|stream| stream.released != 0);
+        let first = if is_part { streams.iter().filter_map(Stream::first).min().unwrap_or(0) } else { 0 };
+        let since = Some(oldest.max(first)).filter(|&since| since > self.start.tick).unwrap_or(0);
+        Recorded { source: self.source, timeline, stop, since, streams, orphans: SHARED.orphans(), gone }
     }
 }
 

@@ -89,8 +89,12 @@ impl Word {
 
 /// The locks that a fork must not find taken.
 #[cfg(all(unix, not(zprof_loom)))]
-pub(crate) type Held =
-    (MutexGuard<'static, ()>, MutexGuard<'static, Vec<Arc<Log>>>, MutexGuard<'static, super::pool::Free>, MutexGuard<'static, Gone>);
+pub(crate) type Held = (
+    MutexGuard<'static, ()>,
+    MutexGuard<'static, Vec<Arc<Log>>>,
+    MutexGuard<'static, super::pool::Free>,
+    MutexGuard<'static, Gone>,
+);
 
 /// All that threads share. The program has one, in a static; tests have their own.
 #[derive(Debug)]
@@ -299,13 +303,14 @@ impl Shared {
         true
     }
 
-    /// Lets go of the oldest chunk of the longest ring. Gives whether there was one.
+    /// Lets go of the oldest chunk of the longest ring that has one. Gives whether there was one.
     pub(crate) fn squeeze(&self) -> bool {
         let Some(_visit) = self.visit.try_lock() else { return false };
         let epoch = self.word().epoch();
         let logs = self.logs.lock().clone();
-        let longest = logs.iter().map(|log| (log.bytes(epoch), log)).max_by_key(|(bytes, _)| *bytes);
-        longest.is_some_and(|(_, log)| log.let_go_oldest(self))
+        let mut rings: Vec<(usize, &Arc<Log>)> = logs.iter().map(|log| (log.bytes(epoch), log)).collect();
+        rings.sort_unstable_by_key(|(bytes, _)| std::cmp::Reverse(*bytes));
+        rings.iter().take_while(|(bytes, _)| *bytes != 0).any(|(_, log)| log.let_go_oldest(self))
     }
 
     /// Takes the locks that a fork must not find taken.

@@ -51,6 +51,11 @@ const END_BYTES: usize = END_WORDS * size_of::<Slot>();
 /// Words of a note before its value.
 pub(crate) const NOTE_WORDS: usize = 5;
 
+/// Tick of a record that begins with this word.
+pub(crate) const fn tick(head: u64) -> u64 {
+    head >> 2
+}
+
 /// Position that no scope has: nothing is innermost.
 pub(crate) const NOWHERE: u64 = u64::MAX;
 /// Positions from here on are no positions, but what a guard without a begin keeps instead.

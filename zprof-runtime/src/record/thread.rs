@@ -231,7 +231,7 @@ impl Local {
             // With no session there is nothing that this could end, and no telling which clock the last one had.
             let word = SHARED.word();
             let tick = if word.bare().is_off() { u64::MAX } else { word.now() };
-            log.end(Moment { tick, ns: system_now() });
+            log.end(&self.writer, Moment { tick, ns: system_now() });
         }
     }
 

@@ -194,7 +194,8 @@ pub fn snapshot() -> Result<Option<Profile>> {
 
 /// Writes a snapshot, where `wants` says so once it is known of which session; `reason` is told in it.
 fn take(reason: Option<String>, wants: impl FnOnce(&Running) -> bool) -> Result<Option<Profile>> {
-    let none = || Error::new(ErrorKind::WrongState, "failed to take a snapshot: no session runs; start a profiler first");
+    let none =
+        || Error::new(ErrorKind::WrongState, "failed to take a snapshot: no session runs; start a profiler first");
     let _inside = Inside::enter();
     let turn = Turn::wait();
     let started = Instant::now();
