@@ -275,7 +275,7 @@ impl Locked<'_> {
         let state = &mut *self.state;
         let ended = state.closed.iter().take_while(|closed| closed.at < inside);
         let ended = ended.filter(|closed| (start..end).contains(&closed.begin)).count();
-        let is_carried = left.open > ended;
+        let is_carried = usize::try_from(left.open).unwrap_or(usize::MAX) > ended;
         if is_carried || left.has_notes && !state.carried.is_empty() {
             // SAFETY: the length is the chunk's own.
             let words = unsafe { chunk.words(chunk.len()) };
@@ -375,7 +375,8 @@ impl Own {
 
     /// The owner goes on to the next chunk with `open` scopes open.
     pub(crate) fn leave(&mut self, open: usize, at: Moment) -> Left {
-        let left = Left { at, open: open.saturating_sub(self.crossing), has_notes: self.has_notes };
+        let open_here = u32::try_from(open.saturating_sub(self.crossing)).unwrap_or(u32::MAX);
+        let left = Left { at, open: open_here, has_notes: self.has_notes };
         (self.crossing, self.has_notes) = (open, false);
         self.filled += 1;
         left

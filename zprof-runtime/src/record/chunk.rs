@@ -60,8 +60,8 @@ pub(crate) struct Chunk {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Left {
     pub(crate) at: Moment,
-    /// Scopes that have begun in this chunk and are open.
-    pub(crate) open: usize,
+    /// Scopes that have begun in this chunk and are open. A `u32`, so that the head is one line of the cache.
+    pub(crate) open: u32,
     /// The chunk has metadata for scopes that began in earlier ones.
     pub(crate) has_notes: bool,
 }
@@ -287,5 +287,25 @@ impl Drop for ChunkBox {
             // SAFETY: `new` allocated the memory with this same layout.
             unsafe { dealloc(self.0.as_ptr().cast::<u8>(), layout) };
         }
+    }
+}
+
+#[cfg(all(test, not(zprof_loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_hold_owns_the_chunk() {
+        assert_eq!(size_of::<Chunk>(), 64);
+        let chunk = ChunkBox::new(8).expect("memory");
+        // SAFETY: the chunk is held for all of this test.
+        let link = unsafe { Link::of(chunk.0.as_ptr()) }.expect("not null");
+        assert!(!link.is_read());
+        let (first, second) = (link.hold(), link.hold());
+        assert!(link.is_read());
+        assert!(first.release().is_none());
+        drop(second);
+        let chunk = chunk.release().expect("nobody else has it");
+        assert_eq!((chunk.capacity(), chunk.len()), (8, 0));
     }
 }
