@@ -280,7 +280,7 @@ impl Locked<'_> {
             // SAFETY: the length is the chunk's own.
             let words = unsafe { chunk.words(chunk.len()) };
             // SAFETY: a writer publishes whole records, and the chunk began there.
-            state.carry(unsafe { Words::new(&words, start) }, is_carried);
+            state.carry(unsafe { Words::new(AsRef::<[u64]>::as_ref(&words), start) }, is_carried);
         }
         while let Some(closed) = state.closed.pop_front() {
             if closed.at >= end {
