@@ -106,7 +106,10 @@ impl Live {
         let mut anchors = vec![self.start];
         anchors.extend(helper::anchors());
         anchors.push(last);
-        let timeline = Timeline::new(&anchors);
+        let mut timeline = Timeline::new(&anchors);
+        if stop < last.tick {
+            timeline.end_ps = timeline.cursor().ps(stop);
+        }
         let oldest = self.keep_ns.map_or(0, |ns| {
             let now = timeline.cursor().ps(stop);
             timeline.tick(now.saturating_sub(ns.saturating_mul(1000)))
