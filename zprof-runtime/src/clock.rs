@@ -233,7 +233,8 @@ impl Timeline {
 
     /// Wall clock at the session's end, ns since the Unix epoch, on the session's own axis.
     pub(crate) fn stop_ns(&self) -> i64 {
-        self.start_ns.saturating_add(i64::try_from(self.end_ps / 1000).unwrap_or(i64::MAX))
+        // Rounded up, so that nothing ends after it.
+        self.start_ns.saturating_add(i64::try_from(self.end_ps.div_ceil(1000)).unwrap_or(i64::MAX))
     }
 
     /// The same line, with its zero at `tick`. What came before then is at 0.
@@ -351,8 +352,8 @@ mod tests {
             let expected = whole.cursor().ps(tick).saturating_sub(origin);
             assert!(cut.cursor().ps(tick).abs_diff(expected) <= 1, "tick {tick}");
         }
-        // Whole nanoseconds, rounded down.
-        assert_eq!((cut.start_ns, cut.stop_ns()), (50_506, whole.stop_ns() - 1));
+        // Whole nanoseconds: the start rounded down, the length up.
+        assert_eq!((cut.start_ns, cut.stop_ns()), (50_506, whole.stop_ns()));
         for tick in [1000, 2500, 4000, 6999] {
             assert!(whole.tick(whole.cursor().ps(tick)).abs_diff(tick) <= 1, "tick {tick}");
         }
