@@ -20,6 +20,7 @@ fn main() {
     let rounds = if quick { 5 } else { ROUNDS };
     one_thread(rounds);
     two_threads(rounds);
+    ring(rounds);
     first_touch(rounds.div_ceil(4));
 }
 
@@ -260,6 +261,46 @@ fn twice(body: impl Fn() -> f64 + Sync) -> f64 {
         let mine = run();
         mine.max(other.join().expect("the other thread ends well"))
     })
+}
+
+/// Where only the latest megabyte is kept.
+fn ring(rounds: usize) {
+    let options = || ProfilerOptions::default().keep_last_bytes(1 << 20);
+    /// Comes round several times.
+    fn round(scopes: fn() -> f64) -> impl FnMut() -> f64 {
+        move || (0..6).map(|_| scopes()).skip(2).fold(f64::INFINITY, f64::min)
+    }
+    fn inside(scopes: fn() -> f64) -> impl FnMut() -> f64 {
+        move || {
+            zprof::scope!("outer", since = "the start");
+            (0..6).map(|_| scopes()).skip(2).fold(f64::INFINITY, f64::min)
+        }
+    }
+    /// Three in another, as a program nests them: what is open when a chunk is full began in it.
+    fn nested() -> f64 {
+        time(|index| {
+            if index % 4 == 0 {
+                zprof::scope!("outer");
+                for _ in 0..3 {
+                    zprof::scope!("inner");
+                }
+            }
+        })
+    }
+    table(
+        "where only the latest megabyte is kept",
+        rounds,
+        vec![
+            cell(FLOOR, floor),
+            cell("all kept", || recorded(ProfilerOptions::default(), zprof_none)),
+            cell("ring", move || recorded(options(), round(zprof_none))),
+            cell("ring, inside a long scope", move || recorded(options(), inside(zprof_none))),
+            cell("all kept, 2 ints", || recorded(ProfilerOptions::default(), zprof_ints)),
+            cell("ring, 2 ints", move || recorded(options(), round(zprof_ints))),
+            cell("all kept, nested", || recorded(ProfilerOptions::default(), nested)),
+            cell("ring, nested", move || recorded(options(), round(nested))),
+        ],
+    );
 }
 
 fn two_threads(rounds: usize) {

@@ -244,7 +244,29 @@ impl Timeline {
 
     /// Wall clock at the session's end, ns since the Unix epoch, on the session's own axis.
     pub(crate) fn stop_ns(&self) -> i64 {
-        self.start_ns.saturating_add(i64::try_from(self.end_ps / 1000).unwrap_or(i64::MAX))
+        // Rounded up, so that nothing ends after it.
+        self.start_ns.saturating_add(i64::try_from(self.end_ps.div_ceil(1000)).unwrap_or(i64::MAX))
+    }
+
+    /// The same line, with its zero at `tick`. What came before then is at 0.
+    pub(crate) fn from(&self, tick: u64) -> Self {
+        let origin = self.cursor().ps(tick);
+        let after = self.segments.partition_point(|segment| segment.tick <= tick);
+        let rate = self.segments[after.saturating_sub(1)].rate;
+        let mut segments = vec![Segment { tick, ps: 0, rate }];
+        let later = self.segments.get(after..).unwrap_or_default();
+        segments.extend(later.iter().map(|segment| Segment { ps: segment.ps.saturating_sub(origin), ..*segment }));
+        let start_ns = self.start_ns.saturating_add(i64::try_from(origin / 1000).unwrap_or(i64::MAX));
+        let (residual_ns, steps_ns) = (self.residual_ns, self.steps_ns.clone());
+        Self { segments, start_ns, end_ps: self.end_ps.saturating_sub(origin), residual_ns, steps_ns }
+    }
+
+    /// The tick at `ps`, but for what rounding takes.
+    pub(crate) fn tick(&self, ps: u64) -> u64 {
+        let after = self.segments.partition_point(|segment| segment.ps <= ps);
+        let segment = self.segments[after.saturating_sub(1)];
+        let scaled = (u128::from(ps - segment.ps.min(ps)) << 32) / u128::from(segment.rate.max(1));
+        segment.tick.saturating_add(u64::try_from(scaled).unwrap_or(u64::MAX >> 3))
     }
 
     /// A converter that remembers its place; ticks of one thread come nearly in order.
@@ -329,6 +351,22 @@ mod tests {
         }
         for tick in (2_999_990_000..3_000_010_000).rev() {
             assert_eq!(back.ps(tick), timeline.cursor().ps(tick));
+        }
+    }
+
+    #[test]
+    fn a_line_may_begin_later() {
+        let anchors = [anchor(1000, 50_000), anchor(4000, 51_000), anchor(7000, 52_001)];
+        let whole = Timeline::new(&anchors);
+        let (cut, origin) = (whole.from(2500), whole.cursor().ps(2500));
+        for tick in [0, 1000, 2500, 2501, 3999, 4000, 5000, 7000, 8000] {
+            let expected = whole.cursor().ps(tick).saturating_sub(origin);
+            assert!(cut.cursor().ps(tick).abs_diff(expected) <= 1, "tick {tick}");
+        }
+        // Whole nanoseconds: the start rounded down, the length up.
+        assert_eq!((cut.start_ns, cut.stop_ns()), (50_506, whole.stop_ns()));
+        for tick in [1000, 2500, 4000, 6999] {
+            assert!(whole.tick(whole.cursor().ps(tick)).abs_diff(tick) <= 1, "tick {tick}");
         }
     }
 

@@ -56,7 +56,8 @@ pub use error::{Error, ErrorKind, Result};
 pub use record::{Flow, Span, Task, TraceFuture, Traced, flow};
 #[cfg(not(zprof_loom))]
 pub use session::{
-    AdvancedValue, DeviceType, Linkage, Platform, Profile, Profiler, ProfilerOptions, SessionId, init_from_env, testing,
+    AdvancedValue, DeviceType, Linkage, Platform, Profile, Profiler, ProfilerOptions, SessionId, init_from_env,
+    snapshot, testing,
 };
 pub use site::Level;
 pub use value::Value;

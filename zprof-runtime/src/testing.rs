@@ -41,3 +41,9 @@ pub fn capture(
 pub fn space_bytes(collected: &[u8]) -> Result<Vec<u8>> {
     decode_space(collected).map(|space| space.encode_to_vec())
 }
+
+/// Bytes of all chunks of the recorder, used or not.
+#[must_use]
+pub fn recorder_bytes() -> usize {
+    crate::record::recording::allocated()
+}

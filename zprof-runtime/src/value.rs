@@ -11,7 +11,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use crate::annotate::Line;
-use crate::record::ring::Slot;
+use crate::record::chunk::Slot;
 use crate::site::{Callsite, Origin};
 
 /// A type that may stand as metadata of a scope: scalar or string-like.

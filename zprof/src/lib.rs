@@ -143,5 +143,5 @@ pub use zprof_macros::trace;
 pub use zprof_runtime::testing;
 pub use zprof_runtime::{
     AdvancedValue, DeviceType, ENABLED, Error, ErrorKind, Flow, Level, Linkage, MAX_LEVEL, Platform, Profile, Profiler,
-    ProfilerOptions, Result, SessionId, Span, Task, TraceFuture, Traced, Value, flow, init_from_env,
+    ProfilerOptions, Result, SessionId, Span, Task, TraceFuture, Traced, Value, flow, init_from_env, snapshot,
 };

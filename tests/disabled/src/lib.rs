@@ -116,6 +116,8 @@ mod tests {
         let mut profiler = zprof::Platform::host().profiler(options).expect("the options are fine");
         profiler.start().expect("there is nothing to start");
         zprof::scope!("unseen");
+        assert!(profiler.snapshot().expect("there is nothing to write").is_none());
+        assert!(zprof::snapshot().expect("there is nothing to write").is_none());
         assert!(profiler.stop().expect("there is nothing to write").is_none());
     }
 }

@@ -1,5 +1,8 @@
 //! Reads records back out of the words of a chunk; `ring.rs` has the layout.
 
+use std::ops::Range;
+
+use super::chunk::Slot;
 use super::ring::{BEGIN, CLOSE, COUNT, COUNT_WORDS, EARLY, END, MADE_EARLY, MADE_TASK, NOTE_WORDS, TASK, TASK_WORDS};
 use crate::site::{Origin, Site};
 use crate::value::{Kind, Shape, TAGGED};
@@ -96,7 +99,17 @@ impl<'a> Words<'a> {
 
     /// The records, in order.
     pub(crate) fn records(self) -> Records<'a> {
-        Records { words: self, at: 0 }
+        self.records_from(0)
+    }
+
+    /// The records from the one that begins at this word.
+    pub(crate) fn records_from(self, at: usize) -> Records<'a> {
+        Records { words: self, at }
+    }
+
+    /// Some of the words.
+    pub(crate) fn raw(self, range: Range<usize>) -> &'a [u64] {
+        self.words.get(range).unwrap_or_default()
     }
 }
 
@@ -105,6 +118,13 @@ impl<'a> Words<'a> {
 pub(crate) struct Records<'a> {
     words: Words<'a>,
     at: usize,
+}
+
+impl Records<'_> {
+    /// Word at which the next record begins.
+    pub(crate) fn offset(&self) -> usize {
+        self.at
+    }
 }
 
 impl<'a> Iterator for Records<'a> {
@@ -128,7 +148,7 @@ impl<'a> Iterator for Records<'a> {
             if !shape.plain {
                 len = shape.kinds.iter().try_fold(2, |len, kind| Some(len + width(kind, rest.get(len..)?)?))?;
             }
-            let position = self.words.base + (self.at * size_of::<u64>()) as u64;
+            let position = self.words.base + (self.at * size_of::<Slot>()) as u64;
             self.at += len;
             return Some(Record::Begin { tick, position, shape, values: rest.get(2..len)? });
         }

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::decode::{Note, Record, Words};
+use super::nest::{Nest, Open};
 use crate::site::Origin;
 use crate::value::Shape;
 
@@ -63,10 +64,12 @@ pub(crate) struct Count {
 #[derive(Debug)]
 pub(crate) struct Scopes<'a> {
     chunks: &'a [Words<'a>],
+    /// What ended before this tick is left out.
+    since: u64,
     /// Tick at which the session or the thread ended. A thread that meets the stop may write later ticks still.
     last: u64,
-    /// Begins later than that; they are no scopes of this session.
-    late: usize,
+    /// Scopes that began later than that or ended before `since`; they are no part of the record.
+    outside: usize,
     /// End tick of the n-th begin.
     ends: Vec<u64>,
     /// By index of the begin, ascending: the scopes whose fate is not the usual one.
@@ -79,91 +82,15 @@ pub(crate) struct Scopes<'a> {
     pub(crate) counts: Vec<Count>,
 }
 
-/// A scope without an end as yet.
-#[derive(Clone, Copy)]
-struct Open {
-    index: usize,
-    position: u64,
-    /// End of the first scope around this one that ended before it, or 0.
-    outlived: u64,
-    /// It has ended; it stands there only because others stand above it.
-    closed: bool,
-}
-
-/// The scopes that are open at one place of the stream, in the order of their begins. Whatever the order in which they
-/// end, a step takes the same time however many there are.
-#[derive(Default)]
-struct Nest {
-    /// The last one is never closed.
-    scopes: Vec<Open>,
-    /// How many of them are closed.
-    closed: usize,
-    /// Positions of those that have outlived nothing, ascending, and of closed ones.
-    nested: Vec<u64>,
-}
-
-impl Nest {
-    #[inline]
-    fn push(&mut self, index: usize, position: u64) {
-        self.scopes.push(Open { index, position, outlived: 0, closed: false });
-        self.nested.push(position);
-    }
-
-    /// Takes the innermost scope.
-    #[inline]
-    fn pop(&mut self) -> Option<Open> {
-        let scope = self.scopes.pop()?;
-        while self.scopes.last().is_some_and(|scope| scope.closed) {
-            self.scopes.pop();
-            self.closed -= 1;
-        }
-        while self.nested.last().is_some_and(|&position| position >= scope.position) {
-            self.nested.pop();
-        }
-        Some(scope)
-    }
-
-    fn find(&self, position: u64) -> Option<usize> {
-        // Begins stand in the order of their positions, and so do the open ones.
-        let at = self.scopes.partition_point(|scope| scope.position < position);
-        self.scopes.get(at).filter(|scope| scope.position == position && !scope.closed).map(|_| at)
-    }
-
-    /// Takes the scope that began at `position`.
-    fn take(&mut self, position: u64) -> Option<Open> {
-        let at = self.find(position)?;
-        if at + 1 == self.scopes.len() {
-            return self.pop();
-        }
-        let scope = self.scopes[at];
-        self.scopes[at].closed = true;
-        self.closed += 1;
-        if self.closed > self.scopes.len() / 2 {
-            self.scopes.retain(|scope| !scope.closed);
-            self.closed = 0;
-        }
-        Some(scope)
-    }
-
-    /// Notes that a scope around all those that began at `position` or later has ended.
-    fn outlive(&mut self, position: u64, tick: u64) {
-        while let Some(&inner) = self.nested.last().filter(|&&inner| inner >= position) {
-            self.nested.pop();
-            if let Some(at) = self.find(inner) {
-                self.scopes[at].outlived = tick;
-            }
-        }
-    }
-}
-
 impl<'a> Scopes<'a> {
-    /// Reads all records. Scopes without an end get `last`, the tick at which the session or the thread ended.
-    pub(crate) fn resolve(chunks: &'a [Words<'a>], last: u64) -> Self {
+    /// Reads all records, and leaves out what ended before `since`. Scopes without an end get `last`, the tick at which the
+    /// session or the thread ended.
+    pub(crate) fn resolve(chunks: &'a [Words<'a>], since: u64, last: u64) -> Self {
         // A scope takes three words or more, so this is enough, and what is not used is never touched.
         let most = chunks.iter().map(|chunk| chunk.len()).sum::<usize>() / 3 + 1;
         let (ends, fates, notes, early) = (Vec::with_capacity(most), Vec::new(), Vec::new(), Vec::new());
         let (tasks, counts) = (Vec::new(), Vec::new());
-        let mut scopes = Self { chunks, last, late: 0, ends, fates, notes, early, tasks, counts };
+        let mut scopes = Self { chunks, since, last, outside: 0, ends, fates, notes, early, tasks, counts };
         let mut open = Nest::default();
         // Loops in loops, not one flattened iterator: a record then stays in registers.
         for chunk in chunks {
@@ -171,8 +98,8 @@ impl<'a> Scopes<'a> {
                 scopes.apply(record, &mut open);
             }
         }
-        for scope in open.scopes.into_iter().filter(|scope| !scope.closed) {
-            let leaked = scope.outlived != 0;
+        for scope in open.into_open() {
+            let leaked = scopes.crosses(&scope);
             if leaked {
                 scopes.ends[scope.index] = scope.outlived;
             }
@@ -187,7 +114,7 @@ impl<'a> Scopes<'a> {
     fn apply(&mut self, record: Record<'a>, open: &mut Nest) {
         match record {
             Record::Begin { tick, position, .. } => {
-                self.late += usize::from(tick > self.last);
+                self.outside += usize::from(tick > self.last);
                 open.push(self.ends.len(), position);
                 self.ends.push(self.last);
             }
@@ -205,33 +132,43 @@ impl<'a> Scopes<'a> {
                 }
             }
             // A scope from before the session that outlived it leaves nothing.
-            Record::Early { tick, .. } if tick > self.last => {}
+            Record::Early { tick, .. } if !self.has(tick) => {}
             Record::Early { tick, site } => {
                 self.early.push(Early { end: tick, site });
                 open.outlive(0, tick);
             }
             Record::Task { tick, task, site } => {
-                if tick <= self.last {
+                if self.has(tick) {
                     self.tasks.push(TaskEnd { end: tick, task, site });
                 }
             }
             Record::Count { tick, shape, value } => {
-                if tick <= self.last {
+                if self.has(tick) {
                     self.counts.push(Count { tick, shape, value });
                 }
             }
             Record::Note { position, note } => {
-                if let Some(at) = open.find(position) {
-                    self.notes.push((open.scopes[at].index, note));
+                if let Some(index) = open.index_of(position) {
+                    self.notes.push((index, note));
                 }
             }
         }
     }
 
+    /// Whether the scope has outlived one around it that is on record.
+    fn crosses(&self, scope: &Open) -> bool {
+        scope.outlived >= self.since.max(1)
+    }
+
+    fn has(&self, tick: u64) -> bool {
+        (self.since..=self.last).contains(&tick)
+    }
+
     #[inline(always)]
     fn close(&mut self, scope: &Open, tick: u64) {
         self.ends[scope.index] = tick.min(self.last);
-        let fate = Fate { unfinished: tick > self.last, leaked: false, overlaps: scope.outlived != 0 };
+        self.outside += usize::from(tick < self.since);
+        let fate = Fate { unfinished: tick > self.last, leaked: false, overlaps: self.crosses(scope) };
         if !fate.is_usual() {
             self.fates.push((scope.index, fate));
         }
@@ -239,7 +176,7 @@ impl<'a> Scopes<'a> {
 
     /// How many scopes there are, without the early ones.
     pub(crate) fn len(&self) -> usize {
-        self.ends.len() - self.late
+        self.ends.len() - self.outside
     }
 
     /// Calls `each` for every scope, in the order of their begins.
@@ -258,7 +195,7 @@ impl<'a> Scopes<'a> {
                     next_odd = odd.next_index();
                 }
                 index += 1;
-                if tick <= self.last {
+                if tick <= self.last && end >= self.since {
                     each(Scope { begin: tick, end, shape, values, fate, notes });
                 }
             }
@@ -368,7 +305,7 @@ mod tests {
     /// Begin, end and fate of each scope in a session that stopped at tick 100, and the ends of the early ones.
     fn resolved(words: &[u64]) -> (Vec<(u64, u64, Fate)>, Vec<u64>) {
         let chunks = [Words::written(words)];
-        let scopes = Scopes::resolve(&chunks, 100);
+        let scopes = Scopes::resolve(&chunks, 0, 100);
         let mut found = Vec::new();
         scopes.for_each(|scope| found.push((scope.begin, scope.end, scope.fate)));
         assert_eq!(found.len(), scopes.len());

@@ -1,6 +1,17 @@
 //! Forks: a child has one thread, and none of the locks that another thread of the parent held at that moment.
 
 use std::io;
+use std::sync::MutexGuard;
+
+use super::lock::Mutex;
+
+/// Held by whoever has a lock of a session.
+static GATE: Mutex<()> = Mutex::new(());
+
+/// Takes the gate: no fork comes until it is dropped.
+pub(crate) fn gate() -> MutexGuard<'static, ()> {
+    GATE.lock()
+}
 
 /// Sees to it that the recorder survives a fork; does so once.
 #[cfg(unix)]
@@ -32,12 +43,13 @@ pub(crate) fn silence() {
 mod hooks {
     use std::cell::Cell;
     use std::mem::ManuallyDrop;
+    use std::sync::MutexGuard;
 
     use crate::annotate;
     use crate::record::{helper, registry, thread};
 
     /// What the forking thread holds over the fork: all locks of the recorder, and that of the look for tools.
-    type Held = (registry::Held, helper::Held, annotate::Held);
+    type Held = (MutexGuard<'static, ()>, registry::Held, helper::Held, annotate::Held);
 
     std::thread_local! {
         /// Without a destructor, so that a fork may come from a thread's last breath.
@@ -45,7 +57,7 @@ mod hooks {
     }
 
     pub(super) extern "C" fn before() {
-        let held = (thread::SHARED.hold(), helper::hold(), annotate::hold());
+        let held = (super::gate(), thread::SHARED.hold(), helper::hold(), annotate::hold());
         HELD.set(Some(ManuallyDrop::new(held)));
     }
 

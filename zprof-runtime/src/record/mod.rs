@@ -1,7 +1,11 @@
 //! Recording: what a scope does while the program runs, and how a session takes it.
 
-#[cfg(not(zprof_loom))]
+#[allow(unsafe_code)] // chunks in a chain are held by it
+mod chain;
+#[allow(unsafe_code)] // a chunk is raw memory between threads
+pub(crate) mod chunk;
 #[allow(unsafe_code)] // addresses in records become references again
+#[cfg_attr(zprof_loom, allow(dead_code))]
 pub(crate) mod decode;
 pub(crate) mod directives;
 #[cfg(not(zprof_loom))]
@@ -17,13 +21,17 @@ mod guard;
 #[cfg(not(zprof_loom))]
 mod helper;
 #[cfg(not(zprof_loom))]
-mod lock;
+pub(crate) mod lock;
+#[allow(unsafe_code)] // joins chunks and writers
+mod log;
 #[cfg(not(zprof_loom))]
 #[cfg_attr(not(feature = "enable"), allow(dead_code, unreachable_pub))] // as above
 mod marks;
 #[cfg(all(test, zprof_loom))]
 #[allow(unsafe_code)] // plays the part of thread.rs
 mod model;
+#[cfg_attr(zprof_loom, allow(dead_code))]
+mod nest;
 #[cfg(all(not(feature = "enable"), not(zprof_loom)))]
 #[allow(unsafe_code)] // pins what a pinned future holds
 mod off;
@@ -35,7 +43,6 @@ mod pool;
 pub(crate) mod raw;
 #[cfg(not(zprof_loom))]
 pub(crate) mod recording;
-#[allow(unsafe_code)] // joins chunks and writers
 mod registry;
 #[allow(unsafe_code)] // the stream is raw memory between two threads
 pub(crate) mod ring;
@@ -50,6 +57,8 @@ mod thread;
 
 #[cfg(not(zprof_loom))]
 pub use flow::{Flow, Link, flow};
+#[cfg(not(zprof_loom))]
+pub(crate) use fork::gate;
 #[cfg(all(unix, not(zprof_loom)))]
 pub(crate) use fork::silence;
 #[cfg(not(zprof_loom))]
@@ -60,6 +69,8 @@ pub(crate) use guard::probe;
 pub use guard::{Guard, Span, hears, inert, open_at, word, word_at};
 #[cfg(all(unix, not(zprof_loom)))]
 pub(crate) use helper::abort;
+#[cfg(not(zprof_loom))]
+pub(crate) use log::{Gone, Stream};
 #[cfg(not(zprof_loom))]
 pub use marks::{Sample, StepNumber};
 #[cfg(all(feature = "enable", not(zprof_loom)))]
@@ -73,8 +84,6 @@ pub use off::{
 pub(crate) use outcome::cut;
 #[cfg(not(zprof_loom))]
 pub use outcome::{Fallible, Returns, always, call, never, returned};
-#[cfg(not(zprof_loom))]
-pub(crate) use registry::Stream;
 pub use registry::Word;
 #[cfg(all(feature = "enable", not(zprof_loom)))]
 pub use task::{Entered, Here, NUMBER, Task, TraceFuture, Traced, described, entered, traced, traced_and, undescribed};
@@ -87,6 +96,7 @@ pub(crate) mod primitive {
 
     pub(crate) use super::lock::Mutex;
     pub(crate) use std::sync::Arc;
+    pub(crate) use std::sync::MutexGuard;
     pub(crate) use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 
     /// Ordering of the store that hands records to the drain.
@@ -103,7 +113,7 @@ pub(crate) mod primitive {
     impl RawSlot {
         /// # Safety
         ///
-        /// As [`Slot::write`](super::ring::Slot::write).
+        /// As [`Slot::write`](super::chunk::Slot::write).
         #[inline(always)]
         pub(crate) unsafe fn write(this: *const Self, word: u64) {
             // SAFETY: the slot is live and only the caller touches it.
@@ -150,6 +160,10 @@ pub(crate) mod primitive {
         pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
             self.0.lock().expect("loom's lock is never poisoned: a panic ends the model")
         }
+
+        pub(crate) fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
+            self.0.try_lock().ok()
+        }
     }
 
     /// A word whose every access loom checks for races.
@@ -160,7 +174,7 @@ pub(crate) mod primitive {
     impl RawSlot {
         /// # Safety
         ///
-        /// As [`Slot::write`](super::ring::Slot::write).
+        /// As [`Slot::write`](super::chunk::Slot::write).
         pub(crate) unsafe fn write(this: *const Self, word: u64) {
             // SAFETY: the slot is live.
             let slot = unsafe { &*this };
@@ -172,7 +186,7 @@ pub(crate) mod primitive {
 
         /// # Safety
         ///
-        /// As [`Slot::read`](super::ring::Slot::read).
+        /// As [`Slot::read`](super::chunk::Slot::read).
         pub(crate) unsafe fn read(this: *const Self) -> u64 {
             // SAFETY: the slot is live.
             let slot = unsafe { &*this };

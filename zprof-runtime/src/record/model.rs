@@ -4,9 +4,12 @@
 
 use loom::thread;
 
-use super::primitive::{Arc, WEAKENED};
-use super::registry::{Log, Shared, Word};
-use super::ring::{BEGIN, CLOSE, ChunkBox, END, Mark, Writer};
+use super::chain::Bounds;
+use super::chunk::{Moment, Slot};
+use super::log::{Log, Stream};
+use super::primitive::{Arc, Ordering, WEAKENED};
+use super::registry::{Shared, Word};
+use super::ring::{BEGIN, CLOSE, END, Mark, Writer};
 use crate::site::{Level, Memo, NO_FILTER, Origin, Site};
 use crate::value::{Kind, Shape};
 
@@ -58,7 +61,7 @@ impl Thread {
         if self.writer.epoch() == word.epoch() {
             room = self.writer.room(2);
         }
-        let room = room.or_else(|| self.log.make_room(&self.shared.pool, &self.writer, word, 2));
+        let room = room.or_else(|| self.log.make_room(&self.shared, &self.writer, word, 2, || Moment::default()));
         let tick = self.now();
         // SAFETY: the room is this writer's, for two words, and nothing was written since.
         room.map(|room| unsafe { self.writer.begin(room, &SHAPE, (), || tick) })
@@ -73,49 +76,48 @@ impl Thread {
         if self.writer.top() == mark.position {
             self.writer.end_top(mark, tick);
         } else if self.writer.is_ours(mark) {
+            let at = self.writer.position();
             // SAFETY: the mark is of this session, and each is closed once.
             unsafe { self.writer.end_by_position(mark, tick) };
+            if self.shared.bounds().is_some() {
+                self.log.close(&self.writer, at, mark.position);
+            }
         }
     }
 
     fn end(self) {
         self.writer.leave();
-        self.log.end(self.tick + 1);
+        self.log.end(&self.writer, Moment { tick: self.tick + 1, ns: 0 });
     }
 }
 
 /// Tags of the records that a drain of session `word` finds, stream by stream.
 fn drain(shared: &Shared, word: Word) -> Vec<Vec<u64>> {
-    shared
-        .streams(word.epoch())
-        .iter()
-        .map(|stream| {
-            let whole = stream.chunks.iter().map(|(chunk, len)| (chunk, *len));
-            let last = stream.last.iter().map(|(tail, len)| (tail.chunk(), *len));
-            whole.chain(last).flat_map(|(chunk, len)| tags(chunk, len)).collect()
-        })
-        .collect()
+    shared.streams(word.epoch()).iter().map(tags).collect()
 }
 
-/// Reads records as the drain does; loom fails the model where a word is read that the writer may still write.
-fn tags(chunk: &ChunkBox, len: usize) -> Vec<u64> {
-    let mut tags = Vec::new();
-    let mut at = 0;
-    while at < len {
-        // SAFETY: `at` is below the published length.
-        let tag = unsafe { chunk.word(at) } & 3;
-        let words = match tag {
-            BEGIN => 2,
-            END => 1,
-            CLOSE => 3,
-            other => panic!("tag {other}"),
-        };
-        for word in at..at + words {
-            // SAFETY: only whole records are published.
-            let _ = unsafe { chunk.word(word) };
+/// Reads records as the drain does; loom fails the model where a word is read that the writer may still write. What is
+/// carried comes first.
+fn tags(stream: &Stream) -> Vec<u64> {
+    let mut tags: Vec<u64> = stream.carried.iter().map(|carried| carried.words[0] & 3).collect();
+    let mut expected = None;
+    for (chunk, len) in &stream.chunks {
+        assert!(expected.is_none_or(|position| position == chunk.base()), "a gap before {}", chunk.base());
+        // SAFETY: the stream came with this length.
+        let words = unsafe { chunk.words(*len) };
+        let mut at = 0;
+        while at < *len {
+            let tag = words[at] & 3;
+            at += match tag {
+                BEGIN => 2,
+                END => 1,
+                CLOSE => 3,
+                other => panic!("tag {other}"),
+            };
+            tags.push(tag);
         }
-        tags.push(tag);
-        at += words;
+        assert_eq!(at, *len, "only whole records are published");
+        expected = Some(chunk.base() + (*len * size_of::<Slot>()) as u64);
     }
     tags
 }
@@ -126,7 +128,7 @@ const ON: u64 = 3;
 fn model_a_drain_sees_whole_records_in_order() {
     loom::model(|| {
         let shared = Arc::new(Shared::new());
-        let word = shared.open_session(ON, u64::MAX);
+        let word = shared.open_session(ON, u64::MAX, Bounds::NONE);
         let mut recorder = Thread::new(&shared);
         let writer = thread::spawn(move || {
             if let Some(mark) = recorder.open() {
@@ -148,7 +150,7 @@ fn model_a_drain_sees_whole_records_in_order() {
 fn model_a_thread_that_has_ended_has_lost_nothing() {
     loom::model(|| {
         let shared = Arc::new(Shared::new());
-        let word = shared.open_session(ON, u64::MAX);
+        let word = shared.open_session(ON, u64::MAX, Bounds::NONE);
         let mut recorder = Thread::new(&shared);
         let writer = thread::spawn(move || {
             let mark = recorder.open().expect("the session is open");
@@ -169,7 +171,7 @@ fn model_chunks_are_reused_only_after_their_writer_has_moved_on() {
     model.preemption_bound = Some(2);
     model.check(|| {
         let shared = Arc::new(Shared::new());
-        let first = shared.open_session(ON, u64::MAX);
+        let first = shared.open_session(ON, u64::MAX, Bounds::NONE);
         let mut recorder = Thread::new(&shared);
         let writer = thread::spawn(move || {
             let mark = recorder.open();
@@ -180,7 +182,7 @@ fn model_chunks_are_reused_only_after_their_writer_has_moved_on() {
         });
         shared.close_session();
         let seen = drain(&shared, first).into_iter().flatten().count();
-        let second = shared.open_session(ON, u64::MAX);
+        let second = shared.open_session(ON, u64::MAX, Bounds::NONE);
         // Another thread takes what the pool has; loom fails if the first writer still writes there.
         let mut other = Thread::new(&shared);
         let mark = other.open().expect("the session is open");
@@ -196,13 +198,13 @@ fn model_chunks_are_reused_only_after_their_writer_has_moved_on() {
 fn model_a_session_takes_only_its_own_records() {
     loom::model(|| {
         let shared = Arc::new(Shared::new());
-        let first = shared.open_session(ON, u64::MAX);
+        let first = shared.open_session(ON, u64::MAX, Bounds::NONE);
         let mut recorder = Thread::new(&shared);
         let mark = recorder.open().expect("the session is open");
         shared.close_session();
         assert_eq!(drain(&shared, first), [[BEGIN]]);
         let control = Arc::clone(&shared);
-        let starter = thread::spawn(move || control.open_session(ON, u64::MAX));
+        let starter = thread::spawn(move || control.open_session(ON, u64::MAX, Bounds::NONE));
         recorder.close(mark);
         let inner = recorder.open();
         let second = starter.join().expect("starts");
@@ -216,6 +218,75 @@ fn model_a_session_takes_only_its_own_records() {
     });
 }
 
+/// A ring of as little as can be: a chunk that has one after it may go.
+const RING: Bounds = Bounds { ns: u64::MAX, bytes: 1 };
+
+#[test]
+fn model_a_snapshot_is_whole_while_the_ring_goes_round() {
+    // A chunk of the models holds two scopes, or one and an open one around it.
+    static WENT_ROUND: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(false);
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(2);
+    model.check(|| {
+        let shared = Arc::new(Shared::new());
+        let word = shared.open_session(ON, u64::MAX, RING);
+        let mut recorder = Thread::new(&shared);
+        let outer = recorder.open().expect("the session is open");
+        let writer = thread::spawn(move || {
+            for _ in 0..4 {
+                let inner = recorder.open().expect("a ring has always room");
+                recorder.close(inner);
+            }
+            recorder.close(outer);
+            recorder.end();
+        });
+        let (_, streams) = shared.share(word.epoch(), || 0);
+        for stream in &streams {
+            let tags = tags(stream);
+            // Whatever has gone, the scope that is open, or has ended only just, is there.
+            let rest = tags.strip_prefix(&[BEGIN]).unwrap_or_else(|| panic!("no outer begin: {tags:?}"));
+            let inner = rest.strip_suffix(&[CLOSE]).unwrap_or(rest);
+            let whole: Vec<u64> = [BEGIN, END].repeat(4);
+            assert!(whole.starts_with(inner), "{tags:?}");
+        }
+        for (chunk, _) in streams.into_iter().flat_map(|stream| stream.chunks) {
+            shared.pool.give_back(chunk);
+        }
+        writer.join().expect("the writer ends well");
+        shared.close_session();
+        let streams = shared.streams(word.epoch());
+        // Not where the snapshot holds all chunks for as long as the writer writes.
+        WENT_ROUND.fetch_or(streams.iter().all(|stream| stream.released > 0), Ordering::Relaxed);
+    });
+    assert!(WENT_ROUND.load(Ordering::Relaxed), "the ring never went round");
+}
+
+#[test]
+fn model_two_may_let_go_of_one_ring() {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(2);
+    model.check(|| {
+        let shared = Arc::new(Shared::new());
+        let word = shared.open_session(ON, u64::MAX, RING);
+        let mut recorder = Thread::new(&shared);
+        let outer = recorder.open().expect("the session is open");
+        let writer = thread::spawn(move || {
+            for _ in 0..3 {
+                let inner = recorder.open().expect("a ring has always room");
+                recorder.close(inner);
+            }
+            recorder.close(outer);
+            recorder.end();
+        });
+        shared.squeeze();
+        shared.sweep(Bounds { ns: 0, ..RING }, 1);
+        writer.join().expect("the writer ends well");
+        shared.close_session();
+        let streams = drain(&shared, word);
+        assert!(streams.iter().all(|tags| tags.first() == Some(&BEGIN) && tags.last() == Some(&CLOSE)), "{streams:?}");
+    });
+}
+
 /// The proof that these models can fail: the same hand-over with the length published by a relaxed store.
 #[test]
 fn model_a_relaxed_publication_is_caught() {
@@ -223,7 +294,7 @@ fn model_a_relaxed_publication_is_caught() {
     let weakened = std::panic::catch_unwind(|| {
         loom::model(|| {
             let shared = Arc::new(Shared::new());
-            let word = shared.open_session(ON, u64::MAX);
+            let word = shared.open_session(ON, u64::MAX, Bounds::NONE);
             let mut recorder = Thread::new(&shared);
             let writer = thread::spawn(move || {
                 if let Some(mark) = recorder.open() {

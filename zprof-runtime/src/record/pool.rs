@@ -1,12 +1,12 @@
 //! Chunks that no thread has: handed out to writers, kept faulted in, and counted against the memory limit.
 
+use super::chunk::ChunkBox;
 use super::primitive::{AtomicUsize, Mutex, Ordering};
-use super::ring::ChunkBox;
 
-/// Slots of a thread's first chunks: 4 KiB with the head.
-pub(crate) const SMALL: usize = ChunkBox::capacity_for(4 * 1024);
+/// Slots of a thread's first chunks: 4 KiB with the head. In models, so few that a chunk is soon full.
+pub(crate) const SMALL: usize = if cfg!(zprof_loom) { 8 } else { ChunkBox::capacity_for(4 * 1024) };
 /// Slots of its later chunks: 64 KiB with the head.
-pub(crate) const LARGE: usize = ChunkBox::capacity_for(64 * 1024);
+pub(crate) const LARGE: usize = if cfg!(zprof_loom) { 64 } else { ChunkBox::capacity_for(64 * 1024) };
 /// How many small chunks a thread fills before it gets large ones.
 const SMALL_CHUNKS: usize = 4;
 
@@ -24,6 +24,8 @@ pub(crate) struct Pool {
     allocated: AtomicUsize,
     /// What `allocated` may not pass. Written at session start.
     limit: AtomicUsize,
+    /// Bytes of the chunks that threads keep in rings. Changed by whoever appends one or lets one go.
+    kept: AtomicUsize,
 }
 
 /// The chunks that no thread has.
@@ -50,6 +52,7 @@ impl Pool {
             free: Mutex::new(Free { small: Vec::new(), large: Vec::new() }),
             allocated: AtomicUsize::new(0),
             limit: AtomicUsize::new(usize::MAX),
+            kept: AtomicUsize::new(0),
         }
     }
 
@@ -59,6 +62,7 @@ impl Pool {
             free: Mutex::new(Free { small: Vec::new(), large: Vec::new() }),
             allocated: AtomicUsize::new(0),
             limit: AtomicUsize::new(usize::MAX),
+            kept: AtomicUsize::new(0),
         }
     }
 
@@ -68,15 +72,18 @@ impl Pool {
     }
 
     /// Bytes of all chunks, free or not.
-    #[cfg(test)]
     pub(crate) fn allocated(&self) -> usize {
         self.allocated.load(Ordering::Relaxed)
     }
 
+    /// Slots of the chunk that a thread gets which has filled `filled` chunks, where there is memory.
+    pub(crate) fn usual(filled: usize) -> usize {
+        if filled < SMALL_CHUNKS { SMALL } else { LARGE }
+    }
+
     /// A chunk of at least `needed` slots for a thread that has filled `filled` chunks, or `None` at the limit.
     pub(crate) fn take(&self, needed: usize, filled: usize) -> Option<ChunkBox> {
-        let usual = if filled < SMALL_CHUNKS { SMALL } else { LARGE };
-        for capacity in [usual, LARGE, SMALL] {
+        for capacity in [Self::usual(filled), LARGE, SMALL] {
             if needed <= capacity {
                 let free = self.free.lock().list(capacity).and_then(Vec::pop);
                 if let Some(chunk) = free.or_else(|| self.allocate(capacity)) {
@@ -138,8 +145,35 @@ impl Pool {
         drop(chunk);
     }
 
-    /// Takes a chunk back. Its last writer must have left it.
+    /// Whether rings may take `bytes` more: they have half of the memory, and what a snapshot holds while they go on has
+    /// the other half.
+    pub(crate) fn may_keep(&self, bytes: usize) -> bool {
+        self.kept.load(Ordering::Relaxed).saturating_add(bytes) <= self.most_kept()
+    }
+
+    /// A ring has taken this chunk.
+    pub(crate) fn keep(&self, chunk: &ChunkBox) {
+        self.kept.fetch_add(ChunkBox::bytes(chunk.capacity()), Ordering::Relaxed);
+    }
+
+    /// A ring has let this chunk go.
+    pub(crate) fn let_go(&self, chunk: &ChunkBox) {
+        self.kept.fetch_sub(ChunkBox::bytes(chunk.capacity()), Ordering::Relaxed);
+    }
+
+    /// Bytes that rings may take.
+    pub(crate) fn most_kept(&self) -> usize {
+        self.limit.load(Ordering::Relaxed) / 2
+    }
+
+    /// There are no rings.
+    pub(crate) fn keep_nothing(&self) {
+        self.kept.store(0, Ordering::Relaxed);
+    }
+
+    /// Takes a hold back, and the chunk if it was the last. A writer must have left it.
     pub(crate) fn give_back(&self, chunk: ChunkBox) {
+        let Some(chunk) = chunk.release() else { return };
         let capacity = chunk.capacity();
         if capacity == SMALL || capacity == LARGE {
             let mut free = self.free.lock();

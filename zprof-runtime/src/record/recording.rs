@@ -1,10 +1,13 @@
-//! One recording, from start to stop: state word, helper, anchors, and the streams that come out.
+//! One recording, from start to stop: state word, helper, anchors, and the streams that come out at the stop or, as
+//! snapshots, before.
 
 use std::io;
 
+use super::chain::Bounds;
 use super::directives::Directives;
-use super::helper::Helper;
-use super::registry::{Stream, Word};
+use super::helper::{self, Helper};
+use super::log::{Gone, Stream};
+use super::registry::Word;
 use super::thread::{LOCAL, Local, SHARED};
 use crate::clock::{Anchor, Source, Timeline};
 
@@ -19,15 +22,26 @@ pub(crate) struct Settings {
     pub(crate) max_bytes: usize,
     /// How much of it to fault in at once, in bytes.
     pub(crate) prefault_bytes: usize,
+    /// How long records are kept, in nanoseconds, if not to the end.
+    pub(crate) keep_ns: Option<u64>,
+    /// How many bytes of records are kept of each thread, if not all.
+    pub(crate) keep_bytes: Option<u64>,
 }
 
 /// A recording under way. There is one at a time; the session sees to that.
 #[derive(Debug)]
 pub(crate) struct Recording {
+    live: Live,
+    helper: Option<Helper>,
+}
+
+/// What a snapshot needs to know of a recording.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Live {
     source: Source,
     word: Word,
     start: Anchor,
-    helper: Option<Helper>,
+    keep_ns: Option<u64>,
 }
 
 /// What a recording has brought.
@@ -35,11 +49,15 @@ pub(crate) struct Recording {
 pub(crate) struct Recorded {
     pub(crate) source: Source,
     pub(crate) timeline: Timeline,
-    /// Tick of the stop.
+    /// Tick of the stop, or of the snapshot.
     pub(crate) stop: u64,
+    /// Tick at which the record begins; 0 for the session's start.
+    pub(crate) since: u64,
     pub(crate) streams: Vec<Stream>,
     /// Scopes of threads whose storage was being torn down.
     pub(crate) orphans: u64,
+    /// What was let go of threads that have ended.
+    pub(crate) gone: Gone,
 }
 
 impl Recording {
@@ -51,36 +69,79 @@ impl Recording {
         SHARED.pool.set_limit(settings.max_bytes);
         SHARED.pool.trim(settings.prefault_bytes.min(settings.max_bytes));
         SHARED.pool.prefault(settings.prefault_bytes.min(settings.max_bytes));
+        let Settings { keep_ns, keep_bytes, .. } = settings;
         let helper = Helper::start(source)?;
         let clock = if source == Source::Counter { Word::COUNTER } else { 0 };
         let start = Anchor::take(source);
         let (most, distinguish) = (u64::from(settings.directives.most()), settings.directives.distinguish());
         let choice = if distinguish { Word::DIRECTED } else { 0 };
         let flags = if most == 0 { 0 } else { most.min(Word::ALL_LEVELS) | clock | choice };
+        let bounds = Bounds { ns: keep_ns.unwrap_or(u64::MAX), bytes: keep_bytes.unwrap_or(u64::MAX) };
         SHARED.direct(settings.directives);
-        let word = SHARED.open_session(flags, settings.filter);
-        Ok(Self { source, word, start, helper: Some(helper) })
+        let word = SHARED.open_session(flags, settings.filter, bounds);
+        Ok(Self { live: Live { source, word, start, keep_ns }, helper: Some(helper) })
+    }
+
+    /// What a snapshot needs.
+    pub(crate) fn live(&self) -> Live {
+        self.live
     }
 
     /// Where its ticks come from.
     pub(crate) fn source(&self) -> Source {
-        self.source
+        self.live.source
     }
 
     /// Stops recording and takes what was recorded.
     pub(crate) fn stop(mut self) -> Recorded {
         SHARED.close_session();
-        let stop = Anchor::take(self.source);
-        let mut anchors = vec![self.start];
-        anchors.extend(self.helper.take().map(Helper::stop).unwrap_or_default());
-        anchors.push(stop);
-        Recorded {
-            source: self.source,
-            timeline: Timeline::new(&anchors),
-            stop: stop.tick,
-            streams: SHARED.streams(self.word.epoch()),
-            orphans: SHARED.orphans(),
+        let stop = Anchor::take(self.live.source);
+        if let Some(helper) = self.helper.take() {
+            helper.stop();
         }
+        let streams = SHARED.streams(self.live.word.epoch());
+        self.live.recorded(stop.tick, stop, streams)
+    }
+}
+
+impl Live {
+    /// What was recorded until now; recording goes on. The session must not be stopped meanwhile.
+    pub(crate) fn snapshot(&self) -> Recorded {
+        let (stop, streams) = SHARED.share(self.word.epoch(), || self.source.now());
+        self.recorded(stop, Anchor::take(self.source), streams)
+    }
+
+    fn recorded(&self, stop: u64, last: Anchor, streams: Vec<Stream>) -> Recorded {
+        let mut anchors = vec![self.start];
+        anchors.extend(helper::anchors());
+        anchors.push(last);
+        let mut timeline = Timeline::new(&anchors);
+        if stop < last.tick {
+            timeline.end_ps = timeline.cursor().ps(stop);
+        }
+        let oldest = self.keep_ns.map_or(0, |ns| {
+            let now = timeline.cursor().ps(stop);
+            timeline.tick(now.saturating_sub(ns.saturating_mul(1000)))
+        });
+        let gone = SHARED.gone();
+        let is_part = gone.threads != 0 || streams.iter().any(|stream| stream.released != 0);
+        let first = if is_part { streams.iter().filter_map(Stream::first).min().unwrap_or(0) } else { 0 };
+        let since = Some(oldest.max(first)).filter(|&since| since > self.start.tick).unwrap_or(0);
+        Recorded { source: self.source, timeline, stop, since, streams, orphans: SHARED.orphans(), gone }
+    }
+}
+
+impl Recorded {
+    /// Lets time begin where the record does.
+    pub(crate) fn cut(&mut self) {
+        if self.since != 0 {
+            self.timeline = self.timeline.from(self.since);
+        }
+    }
+
+    /// Tick from which on nothing is missing on any thread; 0 for the session's start.
+    pub(crate) fn whole_since(&self) -> u64 {
+        self.streams.iter().map(|stream| stream.since).fold(self.since, u64::max)
     }
 }
 
@@ -94,6 +155,11 @@ pub(crate) fn recycle(stream: Stream) {
     for (chunk, _) in stream.chunks {
         SHARED.pool.give_back(chunk);
     }
+}
+
+/// Bytes of all chunks.
+pub(crate) fn allocated() -> usize {
+    SHARED.pool.allocated()
 }
 
 /// Frees what the recorder holds beyond `keep` bytes of free chunks.

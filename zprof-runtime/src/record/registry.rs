@@ -1,9 +1,10 @@
-//! What all threads share: the state word, the log of each thread, and the pool of chunks.
+//! What all threads share: the state word, the logs of the threads, the pool of chunks, and how much is kept.
 
+use super::chain::Bounds;
 use super::directives::Directives;
-use super::pool::{LARGE, Pool};
-use super::primitive::{Arc, AtomicU64, Mutex, Ordering};
-use super::ring::{ChunkBox, Room, Writer};
+use super::log::{Gone, Log, Stream};
+use super::pool::Pool;
+use super::primitive::{Arc, AtomicU64, Mutex, MutexGuard, Ordering};
 use crate::site::Site;
 
 /// The word that every scope reads.
@@ -96,195 +97,15 @@ impl Word {
     }
 }
 
-/// What the drain keeps of one thread.
-#[derive(Debug)]
-pub(crate) struct Log {
-    /// The kernel's thread id. Changes in the child of a fork only.
-    tid: AtomicU64,
-    /// The thread's name at its first scope.
-    pub(crate) name: String,
-    chain: Mutex<Chain>,
-    /// Scopes of this session that found no room. Written by the thread, under no lock; read by the drain.
-    lost: AtomicU64,
-    /// Notes of this session that found no room.
-    lost_notes: AtomicU64,
-    /// Tick at which the thread ended, or 0; the largest if there was no session then. Written once by the thread, with
-    /// Release, after its last record.
-    ended: AtomicU64,
-}
-
-#[derive(Debug)]
-struct Chain {
-    epoch: u32,
-    /// In the order of the stream. The writer is in the last one, until it takes another or has ended.
-    chunks: Vec<ChunkBox>,
-}
-
-/// The stream of one thread in one session, for the drain.
-#[derive(Debug)]
-pub(crate) struct Stream {
-    pub(crate) log: Arc<Log>,
-    /// Whole chunks and how many of their words count.
-    pub(crate) chunks: Vec<(ChunkBox, usize)>,
-    /// The chunk that the thread is still in.
-    pub(crate) last: Option<(Tail, usize)>,
-    /// Scopes that found no room.
-    pub(crate) lost: u64,
-    /// Metadata added later that found no room.
-    pub(crate) lost_notes: u64,
-    /// Tick at which the thread ended, or 0.
-    pub(crate) ended: u64,
-}
-
-#[cfg(not(zprof_loom))]
-impl Stream {
-    /// The words of each chunk, in order.
-    pub(crate) fn words(&self) -> impl Iterator<Item = super::decode::Words<'_>> {
-        let whole = self.chunks.iter().map(|(chunk, len)| (chunk, *len));
-        let last = self.last.iter().map(|(tail, len)| (tail.chunk(), *len));
-        whole.chain(last).map(|(chunk, len)| {
-            // SAFETY: `len` is what `ChunkBox::len` returned when the stream was taken. The chunks are this stream's
-            // alone but for the last, which its thread gives away only when it sees a later session; the session
-            // that drains this stream holds the only place there is, until after that.
-            let words = unsafe { chunk.words(len) };
-            // SAFETY: the length ends at a record, since a writer publishes only whole ones.
-            unsafe { super::decode::Words::new(words, chunk.base()) }
-        })
-    }
-}
-
-/// A chunk that its thread may still hold: readable up to the length that was seen, and not to be reused.
-#[derive(Debug)]
-pub(crate) struct Tail(std::mem::ManuallyDrop<ChunkBox>);
-
-impl Tail {
-    pub(crate) fn chunk(&self) -> &ChunkBox {
-        &self.0
-    }
-}
-
-impl Log {
-    pub(crate) fn new(tid: u64, name: String) -> Self {
-        Self {
-            tid: AtomicU64::new(tid),
-            name,
-            chain: Mutex::new(Chain { epoch: 0, chunks: Vec::new() }),
-            lost: AtomicU64::new(0),
-            lost_notes: AtomicU64::new(0),
-            ended: AtomicU64::new(0),
-        }
-    }
-
-    /// Says that the thread writes no more.
-    pub(crate) fn end(&self, tick: u64) {
-        // Release pairs with the Acquire in `is_ended` and `stream`.
-        self.ended.store(tick.max(1), Ordering::Release);
-    }
-
-    pub(crate) fn is_ended(&self) -> bool {
-        // Acquire pairs with the Release in `end`.
-        self.ended.load(Ordering::Acquire) != 0
-    }
-
-    pub(crate) fn count_lost_note(&self) {
-        // Only this thread writes the counter.
-        self.lost_notes.store(self.lost_notes.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
-    }
-
-    /// Room for a record of `words` in session `word`, from a new chunk if need be. `None` at the memory limit.
-    #[cold]
-    pub(crate) fn make_room(&self, pool: &Pool, writer: &Writer, word: Word, words: usize) -> Option<Room> {
-        if writer.epoch() != word.epoch() {
-            let mut chain = self.chain.lock();
-            writer.roll(word);
-            chain.epoch = word.epoch();
-            self.lost.store(0, Ordering::Relaxed);
-            self.lost_notes.store(0, Ordering::Relaxed);
-            // The drain has taken what counted of the old session; the writer has left its last chunk just now.
-            for chunk in chain.chunks.drain(..) {
-                pool.give_back(chunk);
-            }
-        }
-        if let Some(room) = writer.room(words) {
-            return Some(room);
-        }
-        let filled = self.chain.lock().chunks.len();
-        let mut needed = writer.needed(words);
-        if writer.needed(0) > LARGE / 2 {
-            // So deep that a usual chunk would be kept for ends alone: the next scope would ask for another.
-            needed = needed.max(LARGE + 1);
-        }
-        let chunk = pool.take(needed, filled)?;
-        let mut chain = self.chain.lock();
-        // SAFETY: the chunk goes into this thread's chain at once, and leaves it only when the writer has rolled to
-        // another session, above, or has ended; it has the slots that `needed` asked for.
-        unsafe { writer.enter(&chunk) };
-        chain.chunks.push(chunk);
-        writer.room(words)
-    }
-
-    /// Counts a scope that found no room.
-    pub(crate) fn count_lost(&self) {
-        // Only this thread writes the counter.
-        self.lost.store(self.lost.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
-    }
-
-    /// Takes what the thread has written in session `epoch`.
-    fn stream(this: &Arc<Self>, epoch: u32) -> Option<Stream> {
-        // First whether the writer is gone, then what it wrote: nothing can come after that.
-        let ended = this.ended.load(Ordering::Acquire);
-        let mut chain = this.chain.lock();
-        if chain.epoch != epoch {
-            return None;
-        }
-        let mut chunks = std::mem::take(&mut chain.chunks);
-        let mut last = None;
-        if ended == 0 {
-            if let Some(chunk) = chunks.pop() {
-                let len = chunk.len();
-                // SAFETY: the copy is never dropped, and read only while this session is being drained; the thread
-                // gives the chunk away only once it sees a later session, which starts after that.
-                let copy = unsafe { std::ptr::read(&raw const chunk) };
-                last = Some((Tail(std::mem::ManuallyDrop::new(copy)), len));
-                chain.chunks.push(chunk);
-            }
-        }
-        let chunks = chunks
-            .into_iter()
-            .map(|chunk| {
-                let len = chunk.len();
-                (chunk, len)
-            })
-            .collect();
-        let (lost, lost_notes) = (this.lost.load(Ordering::Relaxed), this.lost_notes.load(Ordering::Relaxed));
-        Some(Stream { log: Arc::clone(this), chunks, last, lost, lost_notes, ended })
-    }
-
-    /// Gives the log the id that its thread has after a fork.
-    #[cfg(unix)]
-    pub(crate) fn set_tid(&self, tid: u64) {
-        self.tid.store(tid, Ordering::Relaxed);
-    }
-
-    /// The kernel's thread id.
-    pub(crate) fn tid(&self) -> u64 {
-        self.tid.load(Ordering::Relaxed)
-    }
-
-    /// Takes the chunks of a thread that has ended.
-    fn reclaim(&self, pool: &Pool) {
-        for chunk in self.chain.lock().chunks.drain(..) {
-            pool.give_back(chunk);
-        }
-    }
-}
-
 /// The locks that a fork must not find taken.
 #[cfg(all(unix, not(zprof_loom)))]
-pub(crate) type Held = (Guard<Vec<Arc<Log>>>, Guard<super::pool::Free>, Guard<Directives>);
-
-#[cfg(all(unix, not(zprof_loom)))]
-type Guard<T> = std::sync::MutexGuard<'static, T>;
+pub(crate) type Held = (
+    MutexGuard<'static, ()>,
+    MutexGuard<'static, Vec<Arc<Log>>>,
+    MutexGuard<'static, super::pool::Free>,
+    MutexGuard<'static, Gone>,
+    MutexGuard<'static, Directives>,
+);
 
 /// All that threads share. The program has one, in a static; tests have their own.
 #[derive(Debug)]
@@ -300,6 +121,16 @@ pub(crate) struct Shared {
     pub(crate) pool: Pool,
     /// Scopes of threads whose own storage was gone already.
     orphans: AtomicU64,
+    /// What is kept of each thread. Written before `state`.
+    keep_ns: AtomicU64,
+    keep_bytes: AtomicU64,
+    /// Not 0 while a snapshot gets hold of the chunks: nothing is let go then. Written by the snapshot, read by all
+    /// threads; what one lets go because it does not see this yet was out of bounds before the snapshot's moment.
+    held: AtomicU64,
+    /// What was let go of threads that have ended.
+    gone: Mutex<Gone>,
+    /// Taken by whoever looks at the chain of another thread, so that a fork finds no chain locked.
+    visit: Mutex<()>,
 }
 
 impl Shared {
@@ -312,6 +143,11 @@ impl Shared {
             logs: Mutex::new(Vec::new()),
             pool: Pool::new(),
             orphans: AtomicU64::new(0),
+            keep_ns: AtomicU64::new(u64::MAX),
+            keep_bytes: AtomicU64::new(u64::MAX),
+            held: AtomicU64::new(0),
+            gone: Mutex::new(Gone::NONE),
+            visit: Mutex::new(()),
         }
     }
 
@@ -324,6 +160,11 @@ impl Shared {
             logs: Mutex::new(Vec::new()),
             pool: Pool::new(),
             orphans: AtomicU64::new(0),
+            keep_ns: AtomicU64::new(u64::MAX),
+            keep_bytes: AtomicU64::new(u64::MAX),
+            held: AtomicU64::new(0),
+            gone: Mutex::new(Gone::NONE),
+            visit: Mutex::new(()),
         }
     }
 
@@ -377,15 +218,19 @@ impl Shared {
     }
 
     /// Opens the next session: `flags` are the low bits of its state word, level included.
-    pub(crate) fn open_session(&self, flags: u64, filter: u64) -> Word {
+    pub(crate) fn open_session(&self, flags: u64, filter: u64, bounds: Bounds) -> Word {
         let mut logs = self.logs.lock();
         logs.retain(|log| {
             let ended = log.is_ended();
             if ended {
-                log.reclaim(&self.pool);
+                log.reclaim(self);
             }
             !ended
         });
+        self.keep_ns.store(bounds.ns, Ordering::Relaxed);
+        self.keep_bytes.store(bounds.bytes, Ordering::Relaxed);
+        self.pool.keep_nothing();
+        *self.gone.lock() = Gone::NONE;
         self.orphans.store(0, Ordering::Relaxed);
         self.filter.store(filter, Ordering::Relaxed);
         let epoch = u64::from(self.word().epoch().wrapping_add(1).max(1));
@@ -424,19 +269,97 @@ impl Shared {
 
     /// Takes what each thread has written in session `epoch`, in the order in which the threads came.
     pub(crate) fn streams(&self, epoch: u32) -> Vec<Stream> {
-        let logs = self.logs.lock();
+        let _visit = self.visit.lock();
+        let logs = self.logs.lock().clone();
         logs.iter().filter_map(|log| Log::stream(log, epoch)).collect()
+    }
+
+    /// What is to be kept of each thread, where that is not all.
+    pub(crate) fn bounds(&self) -> Option<Bounds> {
+        let (ns, bytes) = (self.keep_ns.load(Ordering::Relaxed), self.keep_bytes.load(Ordering::Relaxed));
+        let bounds = Bounds { ns, bytes };
+        (bounds != Bounds::NONE).then_some(bounds)
+    }
+
+    /// Whether a snapshot is getting hold of the chunks.
+    pub(crate) fn is_held(&self) -> bool {
+        // Acquire pairs with the Release in `share`, as far as anything must be ordered at all.
+        self.held.load(Ordering::Acquire) != 0
+    }
+
+    /// What each thread has written in session `epoch` until now, and what `now` gave at that moment. Recording goes on.
+    pub(crate) fn share(&self, epoch: u32, now: impl FnOnce() -> u64) -> (u64, Vec<Stream>) {
+        let _visit = self.visit.lock();
+        self.held.store(1, Ordering::Release);
+        let now = now();
+        // A copy, so that a thread's first scope does not wait for all the chains.
+        let logs = self.logs.lock().clone();
+        let streams = logs.iter().filter_map(|log| Log::share(log, epoch)).collect();
+        self.held.store(0, Ordering::Release);
+        (now, streams)
+    }
+
+    /// What was let go of threads that have ended.
+    pub(crate) fn gone(&self) -> Gone {
+        *self.gone.lock()
+    }
+
+    /// Lets go of what is too old on threads that write nothing, and of threads that have ended: where they ended too long
+    /// ago, and the first to end where they take more than half of what rings may have. Gives whether any went.
+    pub(crate) fn sweep(&self, bounds: Bounds, now_ns: u64) -> bool {
+        let Some(_visit) = self.visit.try_lock() else { return false };
+        let epoch = self.word().epoch();
+        let logs = self.logs.lock().clone();
+        let mut ended: Vec<(u64, usize, &Arc<Log>)> = Vec::new();
+        for log in &logs {
+            match log.ended_ns() {
+                Some(ns) => ended.push((ns, log.bytes(epoch), log)),
+                None if bounds.ns != u64::MAX => log.age(self, epoch, bounds, now_ns),
+                None => {}
+            }
+        }
+        ended.sort_unstable_by_key(|(ns, ..)| *ns);
+        let mut bytes: usize = ended.iter().map(|(_, bytes, _)| bytes).sum();
+        let most = self.pool.most_kept() / 2;
+        let mut gone = Gone::NONE;
+        let mut without: Vec<*const Log> = Vec::new();
+        for (ns, its, log) in ended {
+            if bytes <= most && now_ns.saturating_sub(ns) <= bounds.ns {
+                break;
+            }
+            bytes -= its;
+            gone.add(log.let_go_whole(self));
+            without.push(Arc::as_ptr(log));
+        }
+        if without.is_empty() {
+            return false;
+        }
+        without.sort_unstable();
+        self.logs.lock().retain(|log| without.binary_search(&Arc::as_ptr(log)).is_err());
+        self.gone.lock().add(gone);
+        true
+    }
+
+    /// Lets go of the oldest chunk of the longest ring that has one. Gives whether there was one.
+    pub(crate) fn squeeze(&self) -> bool {
+        let Some(_visit) = self.visit.try_lock() else { return false };
+        let epoch = self.word().epoch();
+        let logs = self.logs.lock().clone();
+        let mut rings: Vec<(usize, &Arc<Log>)> = logs.iter().map(|log| (log.bytes(epoch), log)).collect();
+        rings.sort_unstable_by_key(|(bytes, _)| std::cmp::Reverse(*bytes));
+        rings.iter().take_while(|(bytes, _)| *bytes != 0).any(|(_, log)| log.let_go_oldest(self))
     }
 
     /// Takes the locks that a fork must not find taken.
     #[cfg(all(unix, not(zprof_loom)))]
     pub(crate) fn hold(&'static self) -> Held {
-        (self.logs.lock(), self.pool.hold(), self.directives.lock())
+        (self.visit.lock(), self.logs.lock(), self.pool.hold(), self.gone.lock(), self.directives.lock())
     }
 
     /// In the child of a fork: forgets the threads that did not come along. What they recorded is in the parent.
     #[cfg(all(unix, not(zprof_loom)))]
     pub(crate) fn keep_only(&self, keep: Option<&Log>) {
+        self.held.store(0, Ordering::Release);
         let mut logs = self.logs.lock();
         for log in std::mem::take(&mut *logs) {
             if keep.is_some_and(|keep| std::ptr::eq(keep, &raw const *log)) {

@@ -20,11 +20,10 @@
 //!
 //! The position of a record is its place in the thread's whole stream, in bytes of slots; it never repeats.
 
-use std::alloc::{Layout, alloc, dealloc};
 use std::cell::Cell;
-use std::ptr::NonNull;
 
-use super::primitive::{AtomicPtr, Ordering, RawSlot, publication};
+use super::chunk::{Chunk, ChunkBox, Left, Slot};
+use super::primitive::{AtomicPtr, Ordering, publication};
 use super::registry::Word;
 use crate::site::Origin;
 use crate::value::{Kind, Raw, RawArgs, Shape};
@@ -58,6 +57,11 @@ const END_BYTES: usize = END_WORDS * size_of::<Slot>();
 /// Words of a note before its value.
 pub(crate) const NOTE_WORDS: usize = 5;
 
+/// Tick of a record that begins with this word.
+pub(crate) const fn tick(head: u64) -> u64 {
+    head >> 2
+}
+
 /// Position that no scope has: nothing is innermost.
 pub(crate) const NOWHERE: u64 = u64::MAX;
 /// Positions from here on are no positions, but what a guard without a begin keeps instead.
@@ -67,167 +71,6 @@ pub(crate) const NOWHERE_FROM: u64 = u64::MAX - 7;
 #[inline(always)]
 pub(crate) const fn head(tick: u64, tag: u64) -> u64 {
     tick << 2 | tag
-}
-
-/// One word of a chunk.
-#[derive(Debug)]
-#[repr(transparent)]
-pub struct Slot(RawSlot);
-
-impl Slot {
-    /// Writes a slot.
-    ///
-    /// # Safety
-    ///
-    /// `this` must point into a live chunk, and no other thread may touch the slot at the same time.
-    #[inline(always)]
-    pub(crate) unsafe fn write(this: *const Self, word: u64) {
-        // SAFETY: the caller says that the slot is live, and only this thread touches it.
-        unsafe { RawSlot::write(this.cast::<RawSlot>(), word) }
-    }
-
-    /// Reads a slot.
-    ///
-    /// # Safety
-    ///
-    /// `this` must point into a live chunk, at a slot that was written before and is not written at the same time.
-    #[cfg(zprof_loom)]
-    pub(crate) unsafe fn read(this: *const Self) -> u64 {
-        // SAFETY: the caller says that the slot is live, written, and not being written.
-        unsafe { RawSlot::read(this.cast::<RawSlot>()) }
-    }
-}
-
-/// Head of a block of slots. The slots follow it in the same allocation.
-#[repr(C, align(64))]
-pub(crate) struct Chunk {
-    /// The slot after the last whole record. Written by the owning thread only, after each record, with Release; the
-    /// drain's Acquire load makes the words before it visible.
-    committed: AtomicPtr<Slot>,
-    /// Position of the first slot. Written by the owner before the chunk joins its chain, never after.
-    base: Cell<u64>,
-    /// Slots in this chunk. Fixed at birth.
-    capacity: usize,
-}
-
-/// An owned chunk; whoever holds it is the only one who may hand it on or free it.
-#[derive(Debug)]
-pub(crate) struct ChunkBox(NonNull<Chunk>);
-
-// SAFETY: a chunk is plain memory; `committed` is atomic, and `base` is written by the owner alone before the chunk is
-// put into a chain, whose lock orders it before every reader.
-unsafe impl Send for ChunkBox {}
-
-impl ChunkBox {
-    /// Bytes of a chunk of `capacity` slots, head included.
-    pub(crate) const fn bytes(capacity: usize) -> usize {
-        size_of::<Chunk>() + capacity * size_of::<Slot>()
-    }
-
-    /// Slots of a chunk that takes `bytes` in all.
-    pub(crate) const fn capacity_for(bytes: usize) -> usize {
-        (bytes - size_of::<Chunk>()) / size_of::<Slot>()
-    }
-
-    fn layout(capacity: usize) -> Option<Layout> {
-        let slots = Layout::array::<Slot>(capacity).ok()?;
-        Layout::new::<Chunk>().extend(slots).ok().map(|(layout, _)| layout.pad_to_align())
-    }
-
-    /// Allocates a chunk, or `None` where there is no memory for it.
-    pub(crate) fn new(capacity: usize) -> Option<Self> {
-        let layout = Self::layout(capacity)?;
-        // SAFETY: the layout is not empty, since it holds a chunk's head.
-        let memory = unsafe { alloc(layout) };
-        let chunk = NonNull::new(memory.cast::<Chunk>())?;
-        let head = Chunk { committed: AtomicPtr::new(std::ptr::null_mut()), base: Cell::new(0), capacity };
-        // SAFETY: the memory was just allocated with room and alignment for a chunk.
-        unsafe { chunk.as_ptr().write(head) };
-        let this = Self(chunk);
-        RawSlot::init(this.slots().cast::<RawSlot>(), capacity);
-        Some(this)
-    }
-
-    /// Writes to each page, so that the thread that gets the chunk meets no page fault. Only for a chunk that no
-    /// thread has yet.
-    pub(crate) fn prefault(&self) {
-        const SLOTS_PER_PAGE: usize = 4096 / size_of::<u64>();
-        for index in (0..self.capacity()).step_by(SLOTS_PER_PAGE) {
-            // SAFETY: the index is below the capacity, so the address is inside the allocation.
-            let slot = unsafe { self.slots().add(index) };
-            // SAFETY: the slot is live, and this box is the only way to it.
-            unsafe { Slot::write(slot, 0) };
-        }
-    }
-
-    fn chunk(&self) -> &Chunk {
-        // SAFETY: `new` wrote a chunk there, and it lives until this box is dropped.
-        unsafe { self.0.as_ref() }
-    }
-
-    /// Slots in this chunk.
-    pub(crate) fn capacity(&self) -> usize {
-        self.chunk().capacity
-    }
-
-    /// Position of the first slot.
-    pub(crate) fn base(&self) -> u64 {
-        self.chunk().base.get()
-    }
-
-    fn slots(&self) -> *const Slot {
-        // SAFETY: the slots follow the head in the same allocation; a head is a multiple of its alignment, 64.
-        unsafe { self.0.as_ptr().add(1) }.cast::<Slot>()
-    }
-
-    /// How many words are published.
-    pub(crate) fn len(&self) -> usize {
-        // Acquire pairs with the Release in `Writer::publish`.
-        let end = self.chunk().committed.load(Ordering::Acquire);
-        if end.is_null() { 0 } else { (end.addr() - self.slots().addr()) / size_of::<Slot>() }
-    }
-
-    /// One published word.
-    ///
-    /// # Safety
-    ///
-    /// `index` must be below what [`ChunkBox::len`] has returned.
-    #[cfg(zprof_loom)]
-    pub(crate) unsafe fn word(&self, index: usize) -> u64 {
-        // SAFETY: the caller says that the index is below the published length, which is at most the capacity.
-        let slot = unsafe { self.slots().add(index) };
-        // SAFETY: published slots were written before the Release that `len` acquired, and are never written again
-        // while this box is out of the pool.
-        unsafe { Slot::read(slot) }
-    }
-}
-
-#[cfg(not(zprof_loom))]
-impl ChunkBox {
-    /// The first `len` words.
-    ///
-    /// # Safety
-    ///
-    /// `len` must be at most what [`ChunkBox::len`] has returned, and no writer may enter the chunk anew while the
-    /// slice lives.
-    pub(crate) unsafe fn words(&self, len: usize) -> &[u64] {
-        // SAFETY: published slots were written before the Release that `len` acquired; nobody writes them again, says
-        // the caller; and a slot is a transparent cell of a u64.
-        unsafe { std::slice::from_raw_parts(self.slots().cast::<u64>(), len) }
-    }
-}
-
-impl Drop for ChunkBox {
-    fn drop(&mut self) {
-        let capacity = self.capacity();
-        RawSlot::drop_all(self.slots().cast::<RawSlot>(), capacity);
-        if let Some(layout) = Self::layout(capacity) {
-            // SAFETY: nobody else has the chunk, and it has been live until here.
-            unsafe { std::ptr::drop_in_place(self.0.as_ptr()) };
-            // SAFETY: `new` allocated the memory with this same layout.
-            unsafe { dealloc(self.0.as_ptr().cast::<u8>(), layout) };
-        }
-    }
 }
 
 /// The writing end of a thread's stream. Lives in the thread; every field is the thread's own.
@@ -308,7 +151,7 @@ impl Writer {
     }
 
     /// Accepted begins without an end, leaked guards included.
-    fn open(&self) -> usize {
+    pub(crate) fn open(&self) -> usize {
         self.end.get().wrapping_sub(self.limit.get()) / END_BYTES - 1
     }
 
@@ -332,24 +175,46 @@ impl Writer {
         if left >= (words * size_of::<Slot>()) as isize { Some(Room(next)) } else { None }
     }
 
-    /// Goes on in `chunk`. Scopes that are open keep their marks, and will end by position.
+    /// Goes on in `chunk`, which becomes the last of the chain that begins at `first`. Scopes that are open keep their
+    /// marks, and will end by position. `left` is what to note of the chunk before.
     ///
     /// # Safety
     ///
-    /// The chunk must stay live, and no one else may write to it or reset it, until this writer has moved to another
-    /// chunk or [left](Writer::leave). It must have at least [`Writer::needed`]`(0)` slots.
-    pub(crate) unsafe fn enter(&self, chunk: &ChunkBox) {
+    /// `first` must be this writer's own chain. A chunk of it may be taken out only when there is a next one, or when
+    /// this writer has [left](Writer::leave) it. The chunk must have at least [`Writer::needed`]`(0)` slots, and no
+    /// holds but this.
+    pub(crate) unsafe fn go_on(&self, first: &AtomicPtr<Chunk>, chunk: ChunkBox, left: Left) {
         let position = self.position();
-        let first = chunk.slots();
-        chunk.chunk().base.set(position);
-        // Relaxed: the chain's lock orders this before every reader.
-        chunk.chunk().committed.store(first.cast_mut(), Ordering::Relaxed);
-        self.bias.set(position.wrapping_sub(first.addr() as u64));
-        self.next.set(first);
+        let slots = chunk.slots();
+        let head = chunk.chunk();
+        head.base.set(position);
+        // Relaxed: the Release below orders both before every reader.
+        head.committed.store(slots.cast_mut(), Ordering::Relaxed);
+        head.next.store(std::ptr::null_mut(), Ordering::Relaxed);
         let open = self.open();
-        self.set_end(first.addr() + chunk.capacity() * size_of::<Slot>(), open);
-        self.chunk.set(chunk.0.as_ptr());
+        let end = slots.addr() + chunk.capacity() * size_of::<Slot>();
+        let chunk = chunk.into_raw();
+        // SAFETY: the present chunk is the last one of the chain, which keeps it until there is a next one.
+        match unsafe { self.chunk.get().as_ref() } {
+            Some(present) => {
+                present.left.set(left);
+                // Release pairs with the Acquire in `Link::next`.
+                present.next.store(chunk, Ordering::Release);
+            }
+            // Release pairs with the Acquire of whoever walks the chain.
+            None => first.store(chunk, Ordering::Release),
+        }
+        self.bias.set(position.wrapping_sub(slots.addr() as u64));
+        self.next.set(slots);
+        self.set_end(end, open);
+        self.chunk.set(chunk);
         self.top.set(NOWHERE);
+    }
+
+    /// Position at which the current chunk begins.
+    pub(crate) fn base(&self) -> u64 {
+        // SAFETY: as in `go_on`.
+        unsafe { self.chunk.get().as_ref() }.map_or_else(|| self.position(), |chunk| chunk.base.get())
     }
 
     /// Gives up the current chunk; the next record asks for another. Positions go on.
@@ -384,7 +249,7 @@ impl Writer {
 
     /// Position of the next slot.
     #[inline(always)]
-    fn position(&self) -> u64 {
+    pub(crate) fn position(&self) -> u64 {
         (self.next.get().addr() as u64).wrapping_add(self.bias.get())
     }
 
@@ -392,8 +257,8 @@ impl Writer {
     #[inline(always)]
     fn publish(&self, next: *const Slot) {
         self.next.set(next);
-        // SAFETY: records are written only with room in a chunk, and `enter` keeps that chunk live until the writer
-        // leaves it.
+        // SAFETY: records are written only with room in a chunk, which is the last of its chain and stays live until the
+        // writer leaves it.
         let chunk = unsafe { &*self.chunk.get() };
         // Release, which pairs with the Acquire in `ChunkBox::len`.
         chunk.committed.store(next.cast_mut(), publication());

@@ -8,10 +8,11 @@ use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
 
+use super::chunk::Slot;
 use super::decode::{Decoded, value};
 use super::guard::{Guard, hears, is_heard, is_recorded, open_as, word};
 use super::registry::Word;
-use super::ring::{Mark, Slot};
+use super::ring::Mark;
 use super::thread::with_local;
 use crate::ENABLED;
 use crate::annotate::Line;

@@ -2,8 +2,10 @@
 
 use std::cell::Cell;
 
+use super::chunk::Moment;
+use super::log::Log;
 use super::primitive::Arc;
-use super::registry::{Log, Shared, Word};
+use super::registry::{Shared, Word};
 use super::ring::{COUNT_WORDS, Mark, NOTE_WORDS, Room, TASK_WORDS, Writer};
 use crate::clock::Source;
 use crate::site::Origin;
@@ -76,6 +78,13 @@ impl Word {
     #[inline(always)]
     pub(crate) fn now(self) -> u64 {
         if self.counts() { Source::Counter.now() } else { system_now() }
+    }
+}
+
+impl Word {
+    /// The present moment.
+    fn moment(self) -> Moment {
+        Moment { tick: self.now(), ns: system_now() }
     }
 }
 
@@ -169,7 +178,7 @@ impl Local {
         if let Stage::New = self.stage.get() {
             self.register();
         }
-        let room = self.log().and_then(|log| log.make_room(&SHARED.pool, &self.writer, word, words));
+        let room = self.log().and_then(|log| log.make_room(&SHARED, &self.writer, word, words, || word.moment()));
         if SHARED.pool.is_low() {
             super::helper::wake();
         }
@@ -221,7 +230,8 @@ impl Local {
             let log = unsafe { Arc::from_raw(log) };
             // With no session there is nothing that this could end, and no telling which clock the last one had.
             let word = SHARED.word();
-            log.end(if word.bare().is_off() { u64::MAX } else { word.now() });
+            let tick = if word.bare().is_off() { u64::MAX } else { word.now() };
+            log.end(&self.writer, Moment { tick, ns: system_now() });
         }
     }
 
@@ -231,8 +241,10 @@ impl Local {
         let tick = word.now();
         if self.writer.epoch() == word.epoch() && self.writer.is_ours(mark) {
             if !matches!(self.stage.get(), Stage::Gone) {
+                let at = self.writer.position();
                 // SAFETY: marks of this session come from `begin` of this writer, and a guard ends once.
                 unsafe { self.writer.end_by_position(mark, tick) };
+                self.tell_ring(|log| log.close(&self.writer, at, mark.position));
             }
         } else if super::is_recorded(word, site.site()) {
             let room = self.make_room(word, super::ring::END_WORDS);
@@ -241,6 +253,14 @@ impl Local {
                 Some(room) => unsafe { self.writer.end_early(room, site, tick) },
                 None => self.with_log(Log::count_lost),
             }
+        }
+    }
+
+    /// Tells the thread's ring, where it has one.
+    fn tell_ring(&self, tell: impl FnOnce(&Log)) {
+        if SHARED.bounds().is_some() && !self.busy.replace(true) {
+            self.log().map(tell);
+            self.busy.set(false);
         }
     }
 
@@ -264,8 +284,11 @@ impl Local {
         }
         let words = NOTE_WORDS + value.words();
         match self.writer.room(words).or_else(|| self.make_room(word, words)) {
-            // SAFETY: the room is for these words, and nothing was written since.
-            Some(room) => unsafe { self.writer.note(room, mark, key, value, word.now()) },
+            Some(room) => {
+                // SAFETY: the room is for these words, and nothing was written since.
+                unsafe { self.writer.note(room, mark, key, value, word.now()) };
+                self.tell_ring(|log| log.note(&self.writer, mark.position));
+            }
             None => self.with_log(Log::count_lost_note),
         }
     }

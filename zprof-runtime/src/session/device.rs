@@ -28,7 +28,7 @@ pub(super) struct Collected {
     name: String,
     /// `None` where it had no session.
     bytes: Option<Vec<u8>>,
-    warnings: Vec<String>,
+    pub(super) warnings: Vec<String>,
 }
 
 /// What a plugin has brought, joined.
@@ -79,6 +79,11 @@ impl Device {
         }
     }
 
+    /// Name of the plugin that has a session.
+    pub(super) fn name(&self) -> Option<&str> {
+        self.capture.is_some().then_some(&self.name)
+    }
+
     /// Ends the plugin's session and takes what it has collected, waiting for that no longer than `limit`.
     pub(super) fn collect(self, limit: Option<Duration>) -> Collected {
         let Self { capture, name, mut warnings } = self;
@@ -99,6 +104,11 @@ impl Device {
 }
 
 impl Collected {
+    /// Of a plugin that was not asked, with what is to be said besides.
+    pub(super) fn none(warnings: Vec<String>) -> Self {
+        Self { name: String::new(), bytes: None, warnings }
+    }
+
     /// Joins what the plugin brought with the host's plane. `next_id` and up are line ids that no thread has.
     pub(super) fn join(self, host: &mut Plane, environment: &mut Plane, session: Session, next_id: u64) -> Taken {
         let Self { name, bytes, warnings } = self;

@@ -51,6 +51,8 @@ const VARIABLES: &[(&str, Take)] = &[
     ("ZPROF_SESSION", session),
     ("ZPROF_LEVEL", level),
     ("ZPROF_BUFFER", buffer),
+    ("ZPROF_KEEP", keep),
+    ("ZPROF_KEEP_BYTES", keep_bytes),
     ("ZPROF_PJRT", pjrt),
     ("ZPROF_PJRT_SECONDS", pjrt_seconds),
     ("ZPROF_QUIET", quiet),
@@ -134,16 +136,39 @@ fn level(request: &mut Request, value: &OsStr) -> Taken {
 }
 
 fn buffer(request: &mut Request, value: &OsStr) -> Taken {
-    const ALLOWED: &str = "a number of bytes from 64K on, also with K, M or G behind it for powers of 1024";
-    let text = value.to_str().ok_or(ALLOWED)?;
+    let bytes = bytes(value).filter(|bytes| *bytes >= super::MIN_BUFFER_BYTES);
+    request.options.max_buffer_bytes =
+        bytes.ok_or("a number of bytes from 64K on, also with K, M or G behind it for powers of 1024")?;
+    Ok(())
+}
+
+fn keep_bytes(request: &mut Request, value: &OsStr) -> Taken {
+    let bytes = bytes(value).filter(|bytes| *bytes != 0);
+    let bytes = bytes.ok_or("a number of bytes from 1 on, also with K, M or G behind it for powers of 1024")?;
+    request.options.keep_last_bytes = Some(bytes);
+    Ok(())
+}
+
+fn bytes(value: &OsStr) -> Option<usize> {
+    let text = value.to_str()?;
     let (digits, unit) = match text.split_at(text.len() - text.chars().next_back().map_or(0, char::len_utf8)) {
         (digits, "K" | "k") => (digits, 10),
         (digits, "M" | "m") => (digits, 20),
         (digits, "G" | "g") => (digits, 30),
         _ => (text, 0),
     };
-    let bytes = digits.parse::<usize>().ok().and_then(|number| number.checked_mul(1 << unit));
-    request.options.max_buffer_bytes = bytes.filter(|bytes| *bytes >= super::MIN_BUFFER_BYTES).ok_or(ALLOWED)?;
+    digits.parse::<usize>().ok()?.checked_mul(1 << unit)
+}
+
+fn keep(request: &mut Request, value: &OsStr) -> Taken {
+    let time = value.to_str().and_then(|text| {
+        let (number, unit_ms) = [("ms", 1), ("s", 1000), ("m", 60_000), ("h", 3_600_000)]
+            .iter()
+            .find_map(|(unit, ms)| Some((text.strip_suffix(unit)?, *ms)))?;
+        number.parse::<u64>().ok()?.checked_mul(unit_ms)
+    });
+    let time = time.filter(|ms| *ms != 0).ok_or("a time such as `500ms`, `30s`, `10m` or `2h`")?;
+    request.options.keep_last = Some(Duration::from_millis(time));
     Ok(())
 }
 
@@ -238,6 +263,12 @@ mod tests {
         assert_eq!(one("ZPROF_PJRT_SECONDS", "7"), limited);
         assert_eq!(one("ZPROF_QUIET", "on"), with(&|request| request.is_quiet = true));
         assert_eq!(one("ZPROF_QUIET", ""), usual());
+        for (value, ms) in [("500ms", 500), ("30s", 30_000), ("10m", 600_000), ("2h", 7_200_000)] {
+            let kept = with(&|request| request.options.keep_last = Some(Duration::from_millis(ms)));
+            assert_eq!(one("ZPROF_KEEP", value), kept);
+        }
+        let kept = with(&|request| request.options.keep_last_bytes = Some(1 << 20));
+        assert_eq!(one("ZPROF_KEEP_BYTES", "1M"), kept);
         let filtered = with(&|request| request.options.directives = "off,a::b=info".to_owned());
         assert_eq!(one("ZPROF_FILTER", "off,a::b=info"), filtered);
     }
@@ -264,6 +295,9 @@ mod tests {
                 "99999999999G",
                 "a number of bytes from 64K on, also with K, M or G behind it for powers of 1024",
             ),
+            ("ZPROF_KEEP", "30", "a time such as `500ms`, `30s`, `10m` or `2h`"),
+            ("ZPROF_KEEP", "0s", "a time such as `500ms`, `30s`, `10m` or `2h`"),
+            ("ZPROF_KEEP_BYTES", "0", "a number of bytes from 1 on, also with K, M or G behind it for powers of 1024"),
             ("ZPROF_PJRT_SECONDS", "-1", "a whole number of seconds"),
             ("ZPROF_QUIET", "2", "`1` or `0`"),
         ] {

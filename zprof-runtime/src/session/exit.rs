@@ -74,6 +74,8 @@ struct Session {
 /// | `ZPROF_LEVEL` | [`host_tracer_level`]: `critical`, `info`, `verbose`, or 0 to 255; all levels if not given |
 /// | `ZPROF_FILTER` | [`directives`]: `my_crate::io=verbose,other=off` |
 /// | `ZPROF_BUFFER` | [`max_buffer_bytes`]: `100000`, `64M`, `2G`; 256M if not given |
+/// | `ZPROF_KEEP` | [`keep_last`]: `500ms`, `30s`, `10m`, `2h`; all is kept if not given |
+/// | `ZPROF_KEEP_BYTES` | [`keep_last_bytes`]: as `ZPROF_BUFFER` |
 /// | `ZPROF_PJRT` | `off`: the host alone. `on`: a plugin too, as [`Platform::auto`] finds it, and an error if there is none. Else the path of its library. If not given, the plugin that [`Platform::auto`] finds, if any; without the feature `pjrt`, the host alone. `SKIP_PJRT_PROFILER=true` leaves the plugin alone. |
 /// | `ZPROF_PJRT_SECONDS` | how long the plugin's part of the profile is waited for at the end; 60 if not given |
 /// | `ZPROF_QUIET` | `1`: standard error is not told where the profile is |
@@ -98,6 +100,10 @@ struct Session {
 /// by itself on SIGTERM therefore does, and is written when it exits. A second signal a second or more after the first
 /// ends the process at once. `ctrlc::try_set_handler` finds a handler in place; `set_handler` does not mind.
 ///
+/// **Snapshots.** SIGUSR2 writes what the session holds as a [`snapshot`](super::snapshot()) does, and the program goes on:
+/// with `ZPROF_KEEP=30s`, the last 30 s. Where `ZPROF` names a file, the snapshot is one beside it, `a-snapshot-1.xplane.pb`. The
+/// signal is the program's own where it handles, blocks or ignores it.
+///
 /// **Panics.** Each panic on any thread is an instant `panic` on its line, with `message` and `location`, also one that is
 /// caught. The panic hook is called as before; one that the program installs later takes the place of ours unless it
 /// calls it, and all that is lost is the instant.
@@ -114,6 +120,8 @@ struct Session {
 /// [`Profiler::start`]. Nothing is profiled then, and the program may go on.
 ///
 /// [`directives`]: super::ProfilerOptions::directives()
+/// [`keep_last`]: super::ProfilerOptions::keep_last()
+/// [`keep_last_bytes`]: super::ProfilerOptions::keep_last_bytes()
 /// [`host_tracer_level`]: super::ProfilerOptions::host_tracer_level
 /// [`max_buffer_bytes`]: super::ProfilerOptions::max_buffer_bytes
 /// [`Platform::auto`]: super::Platform::auto
@@ -203,6 +211,20 @@ pub(super) fn finish(limit: Option<Duration>) {
     }
     // It has nothing to write any more, and must not try once more.
     profiler.abandon();
+}
+
+/// Writes what the session holds, and goes on.
+#[cfg(unix)]
+pub(super) fn snapshot() {
+    let is_quiet = match &*lock() {
+        State::Running(session) if session.process == process::id() => session.is_quiet,
+        _ => return,
+    };
+    match super::snapshot::take_quietly() {
+        Ok(Some(profile)) => tell(profile, is_quiet),
+        Ok(None) => {}
+        Err(error) => ends::say(&format!("zprof: no snapshot: {}\n", error.told())),
+    }
 }
 
 /// Says where the profile is and what it lacks.

@@ -83,6 +83,42 @@ impl RunFiles {
         }
     }
 
+    /// Files of another run, which has the name of this one and a number that is free.
+    pub(crate) fn snapshot(&self) -> Result<Self> {
+        if !self.is_own {
+            return self.beside();
+        }
+        let runs = self.folder.parent().unwrap_or(&self.folder);
+        fs::create_dir_all(runs).map_err(|error| cannot_make(runs, error))?;
+        for number in 1_u64.. {
+            let session = format!("{}-snapshot-{number}", self.session);
+            let folder = runs.join(&session);
+            match fs::create_dir(&folder) {
+                Ok(()) => return Ok(Self { folder, session, host: self.host.clone(), is_own: true }),
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(cannot_make(&folder, error)),
+            }
+        }
+        Err(cannot_make(runs, io::ErrorKind::AlreadyExists.into()))
+    }
+
+    /// The same where the run has a file and no folder: another file beside it.
+    fn beside(&self) -> Result<Self> {
+        self.make_folder()?;
+        let mut number = 1_u64;
+        loop {
+            let host = format!("{}-snapshot-{number}", self.host);
+            let files = Self { folder: self.folder.clone(), session: host.clone(), host, is_own: false };
+            let path = files.protobuf();
+            // So that another process takes another number.
+            match OpenOptions::new().write(true).create_new(true).open(&path) {
+                Ok(_) => return Ok(files),
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => number += 1,
+                Err(error) => return Err(Error::io(format!("cannot write `{}`", path.display()), error)),
+            }
+        }
+    }
+
     /// Makes the folder, at the start and again where somebody has removed it during the session.
     pub(crate) fn make_folder(&self) -> Result<()> {
         fs::create_dir_all(&self.folder).map_err(|error| cannot_make(&self.folder, error))

@@ -26,6 +26,20 @@ pub(crate) struct Loss {
     pub(crate) tid: u64,
     pub(crate) scopes: u64,
     pub(crate) notes: u64,
+    /// Scopes that were open for long, and of which nothing is known any more.
+    pub(crate) unknown: u64,
+}
+
+/// What is kept of a thread whose oldest records were let go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Part {
+    pub(crate) thread: String,
+    /// Id of its line.
+    pub(crate) id: u64,
+    /// From when on the record is whole, in picoseconds.
+    pub(crate) since: u64,
+    /// Bytes of records that were let go.
+    pub(crate) released: u64,
 }
 
 /// The host plane, and what it leaves out.
@@ -33,6 +47,7 @@ pub(crate) struct Loss {
 pub(crate) struct Host {
     pub(crate) plane: Plane,
     pub(crate) losses: Vec<Loss>,
+    pub(crate) parts: Vec<Part>,
     /// Threads that recorded.
     pub(crate) threads: usize,
     /// Sites whose scopes were kept on an overlap line.
@@ -47,6 +62,7 @@ pub(crate) struct Host {
 
 /// Converts all streams, in the order of their threads, and gives each one's memory back before the next.
 pub(crate) fn convert(recorded: &mut Recorded) -> Host {
+    let recorded_whole_since = recorded.whole_since();
     let streams = std::mem::take(&mut recorded.streams);
     let mut converter = Converter {
         recorded,
@@ -55,6 +71,8 @@ pub(crate) fn convert(recorded: &mut Recorded) -> Host {
         seen: HashSet::default(),
         next_id: FIRST_OWN_ID,
         losses: Vec::new(),
+        parts: Vec::new(),
+        whole_since: recorded_whole_since,
         overlapping: Vec::new(),
         tasks: Tasks::default(),
         counters: Counters::default(),
@@ -66,9 +84,9 @@ pub(crate) fn convert(recorded: &mut Recorded) -> Host {
         recycle(stream);
     }
     converter.tasks();
-    let Converter { mut plane, losses, overlapping, next_id, counters, given, .. } = converter;
+    let Converter { mut plane, losses, parts, overlapping, next_id, counters, given, .. } = converter;
     let samples = counters.write(&mut plane);
-    Host { plane, losses, threads, overlapping, next_id, samples, unnamed: given.unnamed }
+    Host { plane, losses, parts, threads, overlapping, next_id, samples, unnamed: given.unnamed }
 }
 
 struct Converter<'a> {
@@ -78,6 +96,9 @@ struct Converter<'a> {
     seen: HashSet<u64, FixedState>,
     next_id: u64,
     losses: Vec<Loss>,
+    parts: Vec<Part>,
+    /// Tick from which on nothing is missing on any thread; 0 for the session's start.
+    whole_since: u64,
     overlapping: Vec<&'static Site>,
     tasks: Tasks,
     counters: Counters,
@@ -94,13 +115,18 @@ impl Converter<'_> {
     fn thread(&mut self, stream: &Stream) {
         let tid = stream.log.tid();
         let name = if stream.log.name.is_empty() { format!("thread {tid}") } else { stream.log.name.clone() };
-        if stream.lost != 0 || stream.lost_notes != 0 {
-            let (scopes, notes) = (stream.lost, stream.lost_notes);
-            self.losses.push(Loss { thread: name.clone(), tid, scopes, notes });
+        let (scopes, notes, unknown) = (stream.lost, stream.lost_notes, stream.uncarried);
+        if (scopes, notes, unknown) != (0, 0, 0) {
+            self.losses.push(Loss { thread: name.clone(), tid, scopes, notes, unknown });
         }
         let words: Vec<Words<'_>> = stream.words().collect();
         let last = if stream.ended == 0 { self.recorded.stop } else { stream.ended.min(self.recorded.stop) };
-        let scopes = Scopes::resolve(&words, last);
+        let since = stream.since.max(self.recorded.since);
+        if last < since {
+            // It ended before what is shown.
+            return;
+        }
+        let scopes = Scopes::resolve(&words, since, last);
         self.task_ends(&scopes);
         self.counters.take(&scopes.counts, self.recorded.timeline.cursor(), &mut self.plane);
         if scopes.len() == 0 && scopes.early.is_empty() {
@@ -110,6 +136,10 @@ impl Converter<'_> {
         let again = !self.seen.insert(tid);
         let id = if again { self.own_id() } else { tid };
         let tid_stat = again.then_some(tid);
+        if stream.released != 0 {
+            let since = self.recorded.timeline.cursor().ps(since);
+            self.parts.push(Part { thread: name.clone(), id, since, released: stream.released });
+        }
 
         let words_in_all: usize = words.iter().map(|words| words.len()).sum();
         let mut line = Line::new(id, name.clone(), words_in_all * 4);
@@ -146,7 +176,8 @@ impl Converter<'_> {
             *next_id += 1;
             id
         };
-        std::mem::take(&mut self.tasks).write(&mut self.plane, stop, own_id);
+        let whole_since = self.recorded.timeline.cursor().ps(self.whole_since);
+        std::mem::take(&mut self.tasks).write(&mut self.plane, stop, whole_since, own_id);
     }
 
     /// Scopes that were open when the session started: from its start to their end, the last to end around the others.
@@ -215,7 +246,8 @@ impl Converter<'_> {
                 event.stat(key, flow(number), names);
             }
         }
-        if scope.fate != Fate::default() || !scope.notes.is_empty() || tid.is_some() {
+        let is_older = scope.begin < self.recorded.since;
+        if scope.fate != Fate::default() || !scope.notes.is_empty() || tid.is_some() || is_older {
             let is_step = |kind: &Kind| known.is_poll && matches!(kind, Kind::Flag);
             for (_, note) in scope.notes.iter().filter(|(_, note)| !is_step(note.kind)) {
                 let key = names.id(note.key);
@@ -223,7 +255,8 @@ impl Converter<'_> {
                     put(&mut event, key, decoded, names);
                 }
             }
-            let marks = [("unfinished", scope.fate.unfinished), ("leaked", scope.fate.leaked)];
+            let fate = scope.fate;
+            let marks = [("unfinished", fate.unfinished), ("leaked", fate.leaked), ("started_before", is_older)];
             for (mark, _) in marks.into_iter().filter(|mark| mark.1) {
                 let key = names.id(mark);
                 event.stat(key, StatValue::Int(1), names);

@@ -11,6 +11,7 @@ mod linkage;
 mod options;
 #[allow(unsafe_code)] // takes a caller's word for a pointer
 mod platform;
+mod snapshot;
 mod tasks;
 pub mod testing;
 
@@ -19,19 +20,22 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use self::device::{Device, Piece, Taken};
+use self::device::{Collected, Device, Piece, Taken};
 pub use self::exit::init_from_env;
 use self::files::RunFiles;
 use self::host::{Host, Loss};
 pub use self::linkage::Linkage;
 pub use self::options::{AdvancedValue, DeviceType, ProfilerOptions, SessionId};
 pub use self::platform::Platform;
+pub use self::snapshot::snapshot;
+use self::snapshot::{Inside, Running};
 use crate::ENABLED;
 use crate::clock::realtime_ns;
 use crate::error::{Error, ErrorKind, Result};
 use crate::pjrt::Plugin;
+use crate::record::Gone;
 use crate::record::directives::Directives;
-use crate::record::recording::{Recording, Settings, recycle, trim};
+use crate::record::recording::{Recorded, Recording, Settings, recycle, trim};
 use crate::warn::warn;
 use crate::xspace::join::Session;
 use crate::xspace::names;
@@ -137,8 +141,13 @@ pub struct Profile {
     pub threads: usize,
     /// Scopes that found no room and are not in the profile.
     pub dropped_scopes: u64,
-    /// How long the session was, from start to stop, without the writing.
+    /// How long the time is that the profile shows: from start to stop or snapshot, without the writing; with
+    /// [`keep_last`](ProfilerOptions::keep_last) or [`keep_last_bytes`](ProfilerOptions::keep_last_bytes) only what was
+    /// kept.
     pub duration: Duration,
+    /// Bytes of records that were let go because a session that keeps the last of them has gone on. In memory, a usual
+    /// scope takes 24 to 48.
+    pub released_bytes: u64,
     /// What went wrong without ending the session; the same stands in the XSpace and went to the log.
     pub warnings: Vec<String>,
     /// How long each phase of the stop took, in order: `stop`, `convert`, `plugin`, `write XSpace`, `write JSON`.
@@ -193,6 +202,7 @@ impl Profiler {
             .map_err(|error| Error::io("failed to start the profiler: no helper thread", error))?;
         match Device::start(self.plugin.as_ref(), &self.options, files.session()) {
             Ok(device) => {
+                Running::publish(recording.live(), &self.options, &files, device.name());
                 self.stage =
                     Stage::Running { recording: Box::new(recording), device: Box::new(device), files, _place: place };
                 Ok(())
@@ -203,6 +213,22 @@ impl Profiler {
                 Err(error)
             }
         }
+    }
+
+    /// Writes what the running session holds, and lets it go on. It is [`zprof::snapshot`](snapshot) for the session of
+    /// this profiler: that one can be called anywhere.
+    ///
+    /// # Errors
+    ///
+    /// As there; [`WrongState`](ErrorKind::WrongState) where this profiler is not running.
+    pub fn snapshot(&self) -> Result<Option<Profile>> {
+        if ENABLED && !self.is_running() {
+            return Err(Error::new(
+                ErrorKind::WrongState,
+                "failed to take a snapshot: this profiler is not running; start it first",
+            ));
+        }
+        snapshot()
     }
 
     /// Stops recording and writes the profile. `None` where nothing was started, or where zprof is built without
@@ -222,6 +248,7 @@ impl Profiler {
 
     /// [`stop`](Self::stop) that tells nobody, and waits for the plugin no longer than `limit`.
     fn stop_quietly(&mut self, limit: Option<Duration>) -> Result<Option<Profile>> {
+        let _inside = Inside::enter();
         let mut unwritten = match std::mem::replace(&mut self.stage, Stage::Idle) {
             Stage::Idle => return Ok(None),
             Stage::Unwritten(unwritten) => unwritten,
@@ -243,6 +270,7 @@ impl Profiler {
     /// Ends the session, or what is left of it, without a profile.
     fn abandon(mut self) {
         if let Stage::Running { recording, .. } = std::mem::replace(&mut self.stage, Stage::Idle) {
+            let _told = Running::withdraw();
             discard(*recording);
         }
     }
@@ -273,6 +301,12 @@ fn check(options: &ProfilerOptions) -> Result<()> {
         let (given, least) = (options.max_buffer_bytes, MIN_BUFFER_BYTES);
         return invalid(format!("`max_buffer_bytes` is {given}; the least that works is {least}"));
     }
+    if options.keep_last == Some(Duration::ZERO) {
+        return invalid("`keep_last` is nothing; give the time that a snapshot shall show".to_owned());
+    }
+    if options.keep_last_bytes == Some(0) {
+        return invalid("`keep_last_bytes` is 0; give what a snapshot shall have of each thread".to_owned());
+    }
     Directives::parse(&options.directives).map(drop)
 }
 
@@ -284,6 +318,8 @@ fn settings(options: &ProfilerOptions) -> Result<Settings> {
         filter: options.host_traceme_filter_mask.unwrap_or(u64::MAX),
         max_bytes: options.max_buffer_bytes,
         prefault_bytes: options.prefault_bytes,
+        keep_ns: options.keep_last.map(|time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)),
+        keep_bytes: options.keep_last_bytes.map(|bytes| u64::try_from(bytes).unwrap_or(u64::MAX)),
     })
 }
 
@@ -298,15 +334,34 @@ fn convert(
     options: &ProfilerOptions,
     limit: Option<Duration>,
 ) -> Unwritten {
+    let told = Running::withdraw();
     let started = Instant::now();
     let mut recorded = recording.stop();
     let stopped = Instant::now();
+    let has_device = device.name().is_some();
     // At once: until then the plugin goes on tracing.
-    let collected = device.collect(limit);
-    let collecting = stopped.elapsed();
-    let mut host = host::convert(&mut recorded);
+    let mut collected = device.collect(limit);
+    collected.warnings.extend(told);
+    if !has_device {
+        // What a plugin brings counts from the start of the session.
+        recorded.cut();
+    }
+    assemble(&mut recorded, collected, files, options, [stopped - started, stopped.elapsed()])
+}
+
+/// Makes the XSpace of what was recorded and collected, which took those times.
+fn assemble(
+    recorded: &mut Recorded,
+    collected: Collected,
+    files: RunFiles,
+    options: &ProfilerOptions,
+    [stopping, collecting]: [Duration; 2],
+) -> Unwritten {
+    let started = Instant::now();
+    let mut host = host::convert(recorded);
     let timeline = &recorded.timeline;
     let mut warnings = warnings(&host.losses, recorded.orphans, &timeline.steps_ns, options.max_buffer_bytes);
+    warnings.extend(gone_with_threads(recorded.gone, options.max_buffer_bytes));
     warnings.extend(crossings(&host));
     if host.unnamed != 0 {
         warnings.push(format!(
@@ -317,7 +372,9 @@ fn convert(
         ));
     }
     let (scopes, threads) = (host.plane.events() - host.samples, host.threads);
-    let dropped_scopes = host.losses.iter().map(|loss| loss.scopes).sum::<u64>() + recorded.orphans;
+    let dropped_scopes =
+        host.losses.iter().map(|loss| loss.scopes).sum::<u64>() + recorded.orphans + recorded.gone.lost;
+    let released_bytes = host.parts.iter().map(|part| part.released).sum::<u64>() + recorded.gone.bytes;
     host.plane.stat(names::PROCESS_ID, StatValue::Int(i64::from(std::process::id())));
 
     let mut environment = Plane::new(names::TASK_ENVIRONMENT);
@@ -328,6 +385,14 @@ fn convert(
     environment.stat("dropped_scopes", StatValue::Uint(dropped_scopes));
     if !options.directives.is_empty() {
         environment.stat("directives", StatValue::Text(&options.directives));
+    }
+    if options.keep_last.is_some() || options.keep_last_bytes.is_some() {
+        environment.stat("released_bytes", StatValue::Uint(released_bytes));
+        environment.stat("released_threads", StatValue::Uint(recorded.gone.threads));
+        for part in &host.parts {
+            let name = format!("whole_since_ns of {} ({})", part.thread, part.id);
+            environment.stat(&name, StatValue::Uint(part.since / 1000));
+        }
     }
     environment.stat(names::PROFILE_OPTIONS, StatValue::Bytes(&options.to_proto(files.session())));
 
@@ -361,10 +426,11 @@ fn convert(
         threads,
         dropped_scopes,
         duration: Duration::from_nanos(timeline.end_ps / 1000),
+        released_bytes,
         warnings,
         phases: vec![
-            ("stop", stopped - started),
-            ("convert", converted - stopped - collecting),
+            ("stop", stopping),
+            ("convert", converted - started),
             ("plugin", collecting + converted.elapsed()),
         ],
     };
@@ -388,7 +454,7 @@ const MOST_LOSSES: usize = 32;
 fn warnings(losses: &[Loss], orphans: u64, steps_ns: &[i64], limit: usize) -> Vec<String> {
     let mut warnings = Vec::new();
     let (told, rest) = losses.split_at(losses.len().min(MOST_LOSSES));
-    for Loss { thread, tid, scopes, notes } in told {
+    for Loss { thread, tid, scopes, notes, unknown } in told {
         if *scopes != 0 {
             warnings.push(format!(
                 "thread `{thread}` ({tid}) dropped {scopes} scopes: the recorder's memory limit of {limit} bytes was \
@@ -397,6 +463,12 @@ fn warnings(losses: &[Loss], orphans: u64, steps_ns: &[i64], limit: usize) -> Ve
         }
         if *notes != 0 {
             warnings.push(format!("thread `{thread}` ({tid}) dropped {notes} values added to open spans: the recorder's memory limit of {limit} bytes was reached"));
+        }
+        if *unknown != 0 {
+            warnings.push(format!(
+                "thread `{thread}` ({tid}) has more than 65536 scopes open from before what is kept; {unknown} of them are \
+                 not shown"
+            ));
         }
     }
     if !rest.is_empty() {
@@ -413,6 +485,17 @@ fn warnings(losses: &[Loss], orphans: u64, steps_ns: &[i64], limit: usize) -> Ve
         warnings.push(format!("the wall clock was set by {step} ns during the session; times go on from its start"));
     }
     warnings
+}
+
+/// What to say of threads that have ended and are not in the profile at all.
+fn gone_with_threads(gone: Gone, limit: usize) -> Option<String> {
+    (gone.lost != 0).then(|| {
+        format!(
+            "threads that have ended, and are older than what is kept, dropped {} scopes: the recorder's memory limit of \
+             {limit} bytes was reached; raise `max_buffer_bytes`",
+            gone.lost
+        )
+    })
 }
 
 /// What to say of an XSpace of that many bytes.

@@ -1,6 +1,7 @@
 //! What a session records and where it writes.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use zprof_proto::prost::Message as _;
 use zprof_proto::{AdvancedConfigValue, ProfileOptions, TraceOptions, advanced_config_value};
@@ -55,8 +56,20 @@ pub struct ProfilerOptions {
     pub raise_error_on_start_failure: bool,
     /// Host part of the file names, `profiling` if not given. Several hosts that write one run need one each.
     pub override_hostname: Option<String>,
+    /// How long records are kept, for sessions that run on and on: what is older goes, and its memory is used anew. What is
+    /// open stays, however long. All is kept if not given.
+    pub keep_last: Option<Duration>,
+    /// How many bytes of records are kept of each thread, 24 to 48 for a usual scope; of that thread the rest goes, the
+    /// oldest first. Two chunks of 64 KiB more may be kept. All is kept if not given. Where `keep_last` is given too, the
+    /// tighter of the two holds.
+    pub keep_last_bytes: Option<usize>,
+    /// Whether a panic leaves a [`snapshot`](crate::snapshot): the hook of the program comes first, then the snapshot is
+    /// written before the panic goes on. Of panics that follow one another within ten seconds the first, and 16 in a
+    /// session. False if not given.
+    pub snapshot_on_panic: bool,
     /// What the recorder may allocate in the whole process, in bytes. Scopes beyond are dropped and counted.
-    /// 256 MiB if not given; 64 KiB at least.
+    /// 256 MiB if not given; 64 KiB at least. With `keep_last` or `keep_last_bytes`, rings have half of it, and the oldest
+    /// records go where that is not enough; what snapshots hold has the other half.
     pub max_buffer_bytes: usize,
     /// How much of it is made ready at start, in bytes, so that the first scopes meet no page fault. 32 MiB if
     /// not given; `max_buffer_bytes` is the most.
@@ -133,6 +146,9 @@ impl Default for ProfilerOptions {
             max_buffer_bytes: 256 << 20,
             prefault_bytes: 32 << 20,
             file: None,
+            keep_last: None,
+            keep_last_bytes: None,
+            snapshot_on_panic: false,
         }
     }
 }
@@ -206,6 +222,12 @@ setters! {
     max_buffer_bytes: usize => max_buffer_bytes;
     /// Sets [`prefault_bytes`](Self#structfield.prefault_bytes).
     prefault_bytes: usize => prefault_bytes;
+    /// Sets [`keep_last`](Self#structfield.keep_last).
+    keep_last: Duration => Some(keep_last);
+    /// Sets [`keep_last_bytes`](Self#structfield.keep_last_bytes).
+    keep_last_bytes: usize => Some(keep_last_bytes);
+    /// Sets [`snapshot_on_panic`](Self#structfield.snapshot_on_panic).
+    snapshot_on_panic: bool => snapshot_on_panic;
 }
 
 impl ProfilerOptions {

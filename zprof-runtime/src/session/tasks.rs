@@ -30,6 +30,8 @@ struct Task {
     /// Its very first poll was seen.
     is_whole: bool,
     outcome: Option<Outcome>,
+    /// Whether it has ended is not on record.
+    is_lost: bool,
     polls: i64,
     /// The task that polled it.
     parent: Option<u64>,
@@ -39,7 +41,7 @@ struct Task {
 impl Task {
     fn new(kind: u64) -> Self {
         let (begin, stats) = (u64::MAX, Vec::new());
-        Self { kind, begin, end: 0, is_whole: false, outcome: None, polls: 0, parent: None, stats }
+        Self { kind, begin, end: 0, is_whole: false, outcome: None, is_lost: false, polls: 0, parent: None, stats }
     }
 }
 
@@ -143,16 +145,19 @@ impl Tasks {
         task.end = task.end.max(end);
     }
 
-    /// Writes a line for each task that lives at the same time as others. `stop` is the end of the session in picoseconds.
-    pub(super) fn write(self, plane: &mut Plane, stop: u64, mut own_id: impl FnMut() -> u64) {
+    /// Writes a line for each task that lives at the same time as others. `stop` is the end of the session in picoseconds;
+    /// before `whole_since`, a thread's record may lack what others refer to.
+    pub(super) fn write(self, plane: &mut Plane, stop: u64, whole_since: u64, mut own_id: impl FnMut() -> u64) {
         let mut tasks: Vec<(u64, Task)> = self.found.into_iter().collect();
         for (_, task) in &mut tasks {
-            if !task.is_whole {
+            if !task.is_whole && whole_since == 0 {
                 task.begin = 0;
             }
-            if task.outcome.is_none() {
+            task.is_lost = task.outcome.is_none() && task.end < whole_since;
+            if task.outcome.is_none() && !task.is_lost {
                 task.end = stop.max(task.end);
             }
+            task.begin = task.begin.min(task.end);
         }
         tasks.sort_unstable_by_key(|(number, task)| (task.begin, Reverse(task.end), *number));
         let lanes = lanes(&tasks);
@@ -171,7 +176,7 @@ impl Tasks {
                 event.stat(*key, kept.stat(), names);
             }
             let marks = [
-                ("unfinished", task.outcome.is_none()),
+                ("unfinished", task.outcome.is_none() && !task.is_lost),
                 ("started_before", !task.is_whole),
                 ("cancelled", task.outcome == Some(Outcome::Cancelled)),
                 ("panicked", task.outcome == Some(Outcome::Panicked)),

@@ -1,8 +1,8 @@
 //! Values whose kinds are known only while the program runs.
 
 use crate::annotate::Line;
+use crate::record::chunk::Slot;
 use crate::record::decode::Decoded;
-use crate::record::ring::Slot;
 use crate::record::task::show;
 use crate::value::{Kind, NumberWord, One, Raw, RawArgs, UnsignedWord, Value as _, sealed};
 

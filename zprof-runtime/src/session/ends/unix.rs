@@ -1,5 +1,5 @@
 //! The ends of a process under Unix. A thread, `zprof-exit`, sleeps until it is asked to finish the session: by a function
-//! at exit, which then waits for it, or by a signal, which it then lets have its way.
+//! at exit, which then waits for it, or by a signal, which it then lets have its way. One signal asks for a snapshot.
 //!
 //! A handler here belongs to a signal that had its default effect. It does nothing once the program has put another in
 //! its place. A library of handlers would not tell that: it calls all of them, and ours must not end a program that means
@@ -17,14 +17,14 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU8, AtomicU32, AtomicU64, O
 use std::thread;
 use std::time::{Duration, Instant};
 
-use libc::{SIG_DFL, SIGABRT, SIGHUP, SIGINT, SIGTERM, sigset_t};
+use libc::{SIG_DFL, SIGABRT, SIGHUP, SIGINT, SIGTERM, SIGUSR2, sigset_t};
 
 use super::super::exit;
 use crate::os::thread_id;
 use crate::record::recording::keep_out;
 use crate::record::{abort, silence};
 
-const CAUGHT: [c_int; 4] = [SIGTERM, SIGINT, SIGHUP, SIGABRT];
+const CAUGHT: [c_int; 5] = [SIGTERM, SIGINT, SIGHUP, SIGABRT, SIGUSR2];
 
 /// Signals that stay unblocked everywhere: a thread that makes one itself ends the process anyhow.
 const OWN_FAULTS: [c_int; 6] = [SIGABRT, libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE, libc::SIGTRAP];
@@ -102,6 +102,10 @@ fn attend(mut reader: UnixStream) {
     let mut byte = [0];
     while reader.read_exact(&mut byte).is_ok() {
         let signal = c_int::from(byte[0]);
+        if signal == SIGUSR2 {
+            exit::snapshot();
+            continue;
+        }
         let dies = signal != 0 && signal != SIGABRT;
         DYING.fetch_or(dies, Ordering::Relaxed);
         {
@@ -189,6 +193,9 @@ extern "C" fn on_signal(signal: c_int) {
         if is_ours(signal) {
             end_by(signal);
         }
+    } else if signal == SIGUSR2 {
+        // Where it cannot be taken there is no snapshot, and nothing else.
+        let _asked = is_ours(signal) && ring(signal);
     } else if is_ours(signal) {
         end_soon(signal);
     }

@@ -1,0 +1,384 @@
+//! The chunks of one thread, oldest first; and how the oldest go where only the latest are kept.
+//!
+//! The owner appends without a lock, and takes the lock for letting go only if nobody has it, so that it never waits for
+//! a reader. Whoever has the lock may take chunks out, but never the last one, in which the owner writes.
+//!
+//! A chunk is out of bounds when enough has been written after it, or when its last record is old enough. What began in
+//! it may still be open, or have ended within bounds: such begins are copied out of the chunk before it goes (they are
+//! *carried*), with the metadata added to them, and stay until their ends go. A chunk that is just out of bounds mostly
+//! has begins that end in the next one; it stays until that one is out of bounds too, and then nothing need be copied.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+
+use super::chunk::{Chunk, ChunkBox, Left, Link, Moment};
+use super::decode::{Record, Words};
+use super::nest::Nest;
+use super::pool::LARGE;
+use super::primitive::{AtomicPtr, Mutex, MutexGuard, Ordering};
+use super::ring::Writer;
+
+/// Begins that are carried per thread. More are open only in a program that leaks its guards.
+const MOST_CARRIED: usize = 1 << 16;
+
+/// How much is kept of each thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Bounds {
+    /// Age of the oldest record, in nanoseconds.
+    pub(crate) ns: u64,
+    /// Bytes of records.
+    pub(crate) bytes: u64,
+}
+
+impl Bounds {
+    /// All is kept.
+    pub(crate) const NONE: Self = Self { ns: u64::MAX, bytes: u64::MAX };
+
+    /// So few bytes that a ring of large chunks would be a coarse one.
+    pub(crate) fn are_narrow(self) -> bool {
+        const LEAST_LARGE: usize = 4;
+        usize::try_from(self.bytes).is_ok_and(|bytes| bytes < LEAST_LARGE * ChunkBox::bytes(LARGE))
+    }
+}
+
+/// The chunks, and what is kept of those that are gone.
+#[derive(Debug)]
+pub(crate) struct Chain {
+    /// The oldest chunk; null where there is none. Written by the owner where it is null, else under the lock.
+    first: AtomicPtr<Chunk>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    epoch: u32,
+    /// Tick from which on the record is whole; 0 for the session's start.
+    since: u64,
+    /// Bytes of records that were let go.
+    released: u64,
+    /// The owner has told of all ends before this position.
+    told: u64,
+    /// Ends of scopes that began in an earlier chunk, in the order of the ends.
+    closed: VecDeque<Closed>,
+    /// By position, ascending.
+    carried: Vec<Carried>,
+    /// Begins that found no room among those.
+    uncarried: u64,
+}
+
+/// Positions of the end and the begin of a scope that ended in a later chunk.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Closed {
+    pub(crate) at: u64,
+    pub(crate) begin: u64,
+}
+
+/// The begin of a scope whose chunk is gone.
+#[derive(Clone, Debug)]
+pub(crate) struct Carried {
+    pub(crate) position: u64,
+    /// The record of its begin.
+    pub(crate) words: Box<[u64]>,
+    /// Records of metadata that was added, the last one of each key.
+    pub(crate) notes: Vec<Box<[u64]>>,
+}
+
+/// What a reader takes of a chain.
+#[derive(Debug, Default)]
+pub(crate) struct Taken {
+    /// The chunks, and how many of their words count.
+    pub(crate) chunks: Vec<(ChunkBox, usize)>,
+    pub(crate) carried: Vec<Carried>,
+    pub(crate) since: u64,
+    pub(crate) released: u64,
+    pub(crate) uncarried: u64,
+}
+
+impl Chain {
+    pub(crate) fn new() -> Self {
+        Self { first: AtomicPtr::new(std::ptr::null_mut()), state: Mutex::new(State::default()) }
+    }
+
+    /// Puts `chunk` at the end, and lets the owner's writer go on there.
+    ///
+    /// # Safety
+    ///
+    /// As [`Writer::go_on`], but that its chain is this one.
+    pub(crate) unsafe fn append(&self, writer: &Writer, chunk: ChunkBox, left: Left) {
+        // SAFETY: as the caller says; and chunks go by `Locked::pop`, which leaves the last, and `Locked::clear`, whose
+        // caller knows that the writer has left.
+        unsafe { writer.go_on(&self.first, chunk, left) }
+    }
+
+    pub(crate) fn lock(&self) -> Locked<'_> {
+        Locked { first: &self.first, state: self.state.lock() }
+    }
+
+    pub(crate) fn try_lock(&self) -> Option<Locked<'_>> {
+        self.state.try_lock().map(|state| Locked { first: &self.first, state })
+    }
+}
+
+/// The chain under its lock.
+pub(crate) struct Locked<'a> {
+    first: &'a AtomicPtr<Chunk>,
+    state: MutexGuard<'a, State>,
+}
+
+impl Locked<'_> {
+    /// Session that the chunks belong to.
+    pub(crate) fn epoch(&self) -> u32 {
+        self.state.epoch
+    }
+
+    fn first(&self) -> Option<Link<'_>> {
+        // Acquire pairs with the Release in `Writer::go_on`.
+        let first = self.first.load(Ordering::Acquire);
+        // SAFETY: the chain has a hold on each of its chunks, and gives none away while this is borrowed.
+        unsafe { Link::of(first) }
+    }
+
+    /// Takes the oldest chunk, if it is not the last.
+    fn pop(&mut self) -> Option<ChunkBox> {
+        let first = self.first()?;
+        let (chunk, next) = (first.as_ptr(), first.next()?.as_ptr());
+        // Relaxed: others read it under the lock, and the owner writes it only where it is null.
+        self.first.store(next, Ordering::Relaxed);
+        // SAFETY: the pointer was put there by `go_on`, which has it from `into_raw`, and is there no more.
+        unsafe { ChunkBox::from_raw(chunk) }
+    }
+
+    /// Takes all chunks, the last one too.
+    ///
+    /// # Safety
+    ///
+    /// The writer must have left the last chunk.
+    pub(crate) unsafe fn clear(&mut self, mut each: impl FnMut(ChunkBox)) {
+        while let Some(chunk) = self.pop() {
+            each(chunk);
+        }
+        let Some(last) = self.first().map(Link::as_ptr) else { return };
+        self.first.store(std::ptr::null_mut(), Ordering::Relaxed);
+        // SAFETY: as in `pop`.
+        if let Some(chunk) = unsafe { ChunkBox::from_raw(last) } {
+            each(chunk);
+        }
+    }
+
+    /// Begins another session, with no chunks.
+    pub(crate) fn begin(&mut self, epoch: u32, position: u64) {
+        let State { mut closed, mut carried, .. } = std::mem::take(&mut *self.state);
+        closed.clear();
+        carried.clear();
+        *self.state = State { epoch, told: position, closed, carried, ..State::default() };
+    }
+
+    /// The owner tells of all ends before `position`.
+    pub(crate) fn tell(&mut self, closed: &mut Vec<Closed>, position: u64) {
+        self.state.closed.extend(closed.drain(..));
+        self.state.told = position;
+    }
+
+    /// Bytes of the chunks.
+    pub(crate) fn bytes(&self) -> usize {
+        std::iter::successors(self.first(), |link| link.next()).map(Link::bytes).sum()
+    }
+
+    /// Holds all chunks for a reader, as far as they are written.
+    pub(crate) fn share(&self) -> Taken {
+        let links = std::iter::successors(self.first(), |link| link.next());
+        let hold = |link: Link<'_>| {
+            let chunk = link.hold();
+            let len = chunk.len();
+            (chunk, len)
+        };
+        self.taken(links.map(hold).collect(), self.state.carried.clone())
+    }
+
+    /// Takes all chunks for a reader, as far as they are written; the last one stays too, unless the writer has ended.
+    ///
+    /// # Safety
+    ///
+    /// If `has_ended`, the writer must have left the last chunk.
+    pub(crate) unsafe fn take(&mut self, has_ended: bool) -> Taken {
+        let mut chunks = Vec::new();
+        let mut take = |chunk: ChunkBox| {
+            let len = chunk.len();
+            chunks.push((chunk, len));
+        };
+        if has_ended {
+            // SAFETY: as the caller says.
+            unsafe { self.clear(&mut take) };
+        } else {
+            while let Some(chunk) = self.pop() {
+                take(chunk);
+            }
+            if let Some(last) = self.first() {
+                take(last.hold());
+            }
+        }
+        let carried = std::mem::take(&mut self.state.carried);
+        self.taken(chunks, carried)
+    }
+
+    fn taken(&self, chunks: Vec<(ChunkBox, usize)>, carried: Vec<Carried>) -> Taken {
+        let State { since, released, uncarried, .. } = *self.state;
+        Taken { chunks, carried, since, released, uncarried }
+    }
+
+    /// Lets go of what is out of bounds when the stream has come to `position`.
+    pub(crate) fn let_go(&mut self, bounds: Bounds, position: u64, now_ns: u64, mut each: impl FnMut(ChunkBox)) {
+        let Some(mut link) = self.first() else { return };
+        let (mut since, mut inside) = (0, link.base());
+        while let Some(next) = link.next() {
+            let Left { at, .. } = link.left();
+            let is_out =
+                position.saturating_sub(next.base()) >= bounds.bytes || now_ns.saturating_sub(at.ns) > bounds.ns;
+            if !is_out || next.base() > self.state.told {
+                break;
+            }
+            (since, inside, link) = (at.tick, next.base(), next);
+        }
+        self.state.since = self.state.since.max(since);
+        while let Some((first, end)) = self.oldest().filter(|(first, _)| first.base() < inside) {
+            if end == inside && first.left().open != 0 {
+                return;
+            }
+            if let Some(chunk) = self.release(inside) {
+                each(chunk);
+            }
+        }
+    }
+
+    /// Lets go of the oldest chunk, whatever the bounds. Not where a reader has it, since that frees no memory.
+    pub(crate) fn let_go_oldest(&mut self) -> Option<ChunkBox> {
+        let (first, end) = self.oldest()?;
+        if first.is_read() || end > self.state.told {
+            return None;
+        }
+        let since = first.left().at.tick;
+        self.state.since = self.state.since.max(since);
+        self.release(end)
+    }
+
+    /// The oldest chunk and where it ends, if it is not the last.
+    fn oldest(&self) -> Option<(Link<'_>, u64)> {
+        let first = self.first()?;
+        Some((first, first.next()?.base()))
+    }
+
+    /// Takes out the oldest chunk. What ends from `inside` on stays whole.
+    fn release(&mut self, inside: u64) -> Option<ChunkBox> {
+        let (first, end) = self.oldest()?;
+        let (start, left) = (first.base(), first.left());
+        let chunk = self.pop()?;
+        let state = &mut *self.state;
+        let ended = state.closed.iter().take_while(|closed| closed.at < inside);
+        let ended = ended.filter(|closed| (start..end).contains(&closed.begin)).count();
+        let is_carried = usize::try_from(left.open).unwrap_or(usize::MAX) > ended;
+        if is_carried || left.has_notes && !state.carried.is_empty() {
+            // SAFETY: the length is the chunk's own.
+            let words = unsafe { chunk.words(chunk.len()) };
+            // SAFETY: a writer publishes whole records, and the chunk began there.
+            state.carry(unsafe { Words::new(AsRef::<[u64]>::as_ref(&words), start) }, is_carried);
+        }
+        while let Some(closed) = state.closed.pop_front() {
+            if closed.at >= end {
+                state.closed.push_front(closed);
+                break;
+            }
+            if let Ok(at) = state.carried.binary_search_by_key(&closed.begin, |carried| carried.position) {
+                state.carried.remove(at);
+            }
+        }
+        state.released += end - start;
+        Some(chunk)
+    }
+}
+
+impl State {
+    /// Copies what must outlive a chunk: begins without an end in it, and metadata of scopes that are carried.
+    fn carry(&mut self, words: Words<'_>, with_begins: bool) {
+        let mut open = Nest::default();
+        let mut notes = Vec::new();
+        let mut records = words.records();
+        loop {
+            let from = records.offset();
+            match records.next() {
+                Some(Record::Begin { position, .. }) => open.push(from, position),
+                Some(Record::End { .. }) => {
+                    open.pop();
+                }
+                Some(Record::Close { position, .. }) => {
+                    open.take(position);
+                }
+                Some(Record::Note { position, .. }) => notes.push((position, from..records.offset())),
+                Some(Record::Early { .. } | Record::Task { .. } | Record::Count { .. }) => {}
+                None => break,
+            }
+        }
+        for (from, position) in open.open().filter(|_| with_begins) {
+            if self.carried.len() >= MOST_CARRIED {
+                self.uncarried += 1;
+                continue;
+            }
+            let mut record = words.records_from(from);
+            if record.next().is_some() {
+                let words = words.raw(from..record.offset()).into();
+                self.carried.push(Carried { position, words, notes: Vec::new() });
+            }
+        }
+        for (position, range) in notes {
+            self.note(position, words, range);
+        }
+    }
+
+    fn note(&mut self, position: u64, words: Words<'_>, range: Range<usize>) {
+        const KEY: Range<usize> = 2..4;
+        let Ok(at) = self.carried.binary_search_by_key(&position, |carried| carried.position) else { return };
+        let notes = &mut self.carried[at].notes;
+        let record: Box<[u64]> = words.raw(range).into();
+        notes.retain(|note| note.get(KEY) != record.get(KEY));
+        notes.push(record);
+    }
+}
+
+/// What the owner of a chain keeps for itself: nobody else takes its lock, so it never waits for it.
+#[derive(Debug, Default)]
+pub(crate) struct Own {
+    /// Chunks of this session so far.
+    pub(crate) filled: usize,
+    /// Scopes that are open and began in an earlier chunk.
+    crossing: usize,
+    has_notes: bool,
+    /// Ends of such scopes that nobody was told of yet.
+    pub(crate) closed: Vec<Closed>,
+}
+
+impl Own {
+    pub(crate) fn begin(&mut self) {
+        let mut closed = std::mem::take(&mut self.closed);
+        closed.clear();
+        *self = Self { closed, ..Self::default() };
+    }
+
+    /// A scope that began at `begin`, in an earlier chunk, ends at position `at`.
+    pub(crate) fn close(&mut self, at: u64, begin: u64) {
+        self.crossing = self.crossing.saturating_sub(1);
+        self.closed.push(Closed { at, begin });
+    }
+
+    /// Metadata was added to such a scope.
+    pub(crate) fn note(&mut self) {
+        self.has_notes = true;
+    }
+
+    /// The owner goes on to the next chunk with `open` scopes open.
+    pub(crate) fn leave(&mut self, open: usize, at: Moment) -> Left {
+        let open_here = u32::try_from(open.saturating_sub(self.crossing)).unwrap_or(u32::MAX);
+        let left = Left { at, open: open_here, has_notes: self.has_notes };
+        (self.crossing, self.has_notes) = (open, false);
+        self.filled += 1;
+        left
+    }
+}

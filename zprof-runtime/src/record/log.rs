@@ -1,0 +1,375 @@
+//! What is kept of one thread: its name, its chunks, and what found no room.
+
+use super::chain::{Bounds, Carried, Chain, Own, Taken};
+use super::chunk::{ChunkBox, Moment};
+use super::pool::{LARGE, Pool};
+use super::primitive::{Arc, AtomicU64, Mutex, Ordering};
+use super::registry::{Shared, Word};
+use super::ring::{Room, Writer};
+
+/// Chunks that a thread may take from rings to have one for itself.
+const MOST_TAKEN: usize = 64;
+
+/// What the drain keeps of one thread.
+#[derive(Debug)]
+pub(crate) struct Log {
+    /// The kernel's thread id. Changes in the child of a fork only.
+    tid: AtomicU64,
+    /// The thread's name at its first scope.
+    pub(crate) name: String,
+    chain: Chain,
+    own: Mutex<Own>,
+    /// Scopes of this session that found no room. Written by the thread, under no lock; read by the drain.
+    lost: AtomicU64,
+    /// Notes of this session that found no room.
+    lost_notes: AtomicU64,
+    /// Tick at which the thread ended, or 0; the largest if there was no session then. Written once by the thread, with
+    /// Release, after its last record.
+    ended: AtomicU64,
+    /// The same on the monotonic clock. Written before `ended`.
+    ended_ns: AtomicU64,
+}
+
+/// The stream of one thread in one session, for the drain.
+#[derive(Debug)]
+pub(crate) struct Stream {
+    pub(crate) log: Arc<Log>,
+    /// The chunks, and how many of their words count.
+    pub(crate) chunks: Vec<(ChunkBox, usize)>,
+    /// Begins of open scopes from chunks that are gone.
+    pub(crate) carried: Vec<Carried>,
+    /// Tick from which on all is there that bounds have not ruled out; 0 for the session's start.
+    pub(crate) since: u64,
+    /// Bytes of records that were let go.
+    pub(crate) released: u64,
+    /// Begins of open scopes that could not be carried.
+    pub(crate) uncarried: u64,
+    /// Scopes that found no room.
+    pub(crate) lost: u64,
+    /// Metadata added later that found no room.
+    pub(crate) lost_notes: u64,
+    /// Tick at which the thread ended, or 0.
+    pub(crate) ended: u64,
+}
+
+#[cfg(not(zprof_loom))]
+impl Stream {
+    /// Tick of the oldest record, or from which on all is there.
+    pub(crate) fn first(&self) -> Option<u64> {
+        if self.since != 0 {
+            return Some(self.since);
+        }
+        let (chunk, len) = self.chunks.first()?;
+        // SAFETY: `len` is what `ChunkBox::len` returned when the stream was taken.
+        let words = unsafe { chunk.words(*len) };
+        words.first().map(|head| super::ring::tick(*head))
+    }
+
+    /// The words of each chunk, in order, and of what is carried before them.
+    pub(crate) fn words(&self) -> impl Iterator<Item = super::decode::Words<'_>> {
+        use super::decode::Words;
+
+        // Notes stand behind all begins, as they do in chunks, and have no position of their own.
+        let begins = self.carried.iter().map(|carried| (&carried.words, carried.position));
+        let notes = self.carried.iter().flat_map(|carried| carried.notes.iter().map(|note| (note, 0)));
+        // SAFETY: these were copied from a chunk of the writer's, record by record.
+        let carried = begins.chain(notes).map(|(words, base)| unsafe { Words::new(words, base) });
+        let chunks = self.chunks.iter().map(|(chunk, len)| {
+            // SAFETY: `len` is what `ChunkBox::len` returned when the stream was taken.
+            let words = unsafe { chunk.words(*len) };
+            // SAFETY: the length ends at a record, since a writer publishes only whole ones.
+            unsafe { Words::new(words, chunk.base()) }
+        });
+        carried.chain(chunks)
+    }
+}
+
+/// What was let go of a thread as a whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Gone {
+    pub(crate) threads: u64,
+    pub(crate) bytes: u64,
+    pub(crate) lost: u64,
+}
+
+impl Gone {
+    pub(crate) const NONE: Self = Self { threads: 0, bytes: 0, lost: 0 };
+
+    pub(crate) fn add(&mut self, other: Self) {
+        self.threads += other.threads;
+        self.bytes += other.bytes;
+        self.lost += other.lost;
+    }
+}
+
+impl Log {
+    pub(crate) fn new(tid: u64, name: String) -> Self {
+        Self {
+            tid: AtomicU64::new(tid),
+            name,
+            chain: Chain::new(),
+            own: Mutex::new(Own::default()),
+            lost: AtomicU64::new(0),
+            lost_notes: AtomicU64::new(0),
+            ended: AtomicU64::new(0),
+            ended_ns: AtomicU64::new(0),
+        }
+    }
+
+    /// Says that the thread writes no more. Its writer has left the last chunk.
+    pub(crate) fn end(&self, writer: &Writer, at: Moment) {
+        if let Some(mut chain) = self.chain.try_lock() {
+            chain.tell(&mut self.own.lock().closed, writer.position());
+        }
+        self.ended_ns.store(at.ns, Ordering::Relaxed);
+        // Release pairs with the Acquire in `is_ended` and `stream`.
+        self.ended.store(at.tick.max(1), Ordering::Release);
+    }
+
+    pub(crate) fn is_ended(&self) -> bool {
+        // Acquire pairs with the Release in `end`.
+        self.ended.load(Ordering::Acquire) != 0
+    }
+
+    /// When the thread ended on the monotonic clock, where it has.
+    pub(crate) fn ended_ns(&self) -> Option<u64> {
+        self.is_ended().then(|| self.ended_ns.load(Ordering::Relaxed))
+    }
+
+    pub(crate) fn count_lost_note(&self) {
+        // Only this thread writes the counter.
+        self.lost_notes.store(self.lost_notes.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+    }
+
+    /// Counts a scope that found no room.
+    pub(crate) fn count_lost(&self) {
+        // Only this thread writes the counter.
+        self.lost.store(self.lost.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+    }
+
+    /// A scope of a ring that began at `begin` has ended at position `at`. Only for the log's own thread.
+    pub(crate) fn close(&self, writer: &Writer, at: u64, begin: u64) {
+        if begin < writer.base() {
+            self.own.lock().close(at, begin);
+        }
+    }
+
+    /// A scope of a ring that began at `begin` was given metadata. Only for the log's own thread.
+    pub(crate) fn note(&self, writer: &Writer, begin: u64) {
+        if begin < writer.base() {
+            self.own.lock().note();
+        }
+    }
+
+    /// Room for a record of `words` in session `word`, from a new chunk if need be. `None` at the memory limit. Only for
+    /// the log's own thread.
+    #[cold]
+    pub(crate) fn make_room(
+        &self,
+        shared: &Shared,
+        writer: &Writer,
+        word: Word,
+        words: usize,
+        now: impl FnOnce() -> Moment,
+    ) -> Option<Room> {
+        let mut own = self.own.lock();
+        if writer.epoch() != word.epoch() {
+            self.roll(shared, writer, word);
+            own.begin();
+        }
+        if let Some(room) = writer.room(words) {
+            return Some(room);
+        }
+        let mut needed = writer.needed(words);
+        if writer.needed(0) > LARGE / 2 {
+            // So deep that a usual chunk would be kept for ends alone: the next scope would ask for another.
+            needed = needed.max(LARGE + 1);
+        }
+        let (mut at, mut chunk) = (Moment::default(), None);
+        let bounds = shared.bounds();
+        if let Some(bounds) = bounds {
+            at = now();
+            chunk = self.let_go(shared, &mut own, bounds, writer.position(), at, needed);
+        }
+        let filled = if bounds.is_some_and(Bounds::are_narrow) { 0 } else { own.filled };
+        let chunk = chunk.or_else(|| match bounds {
+            None => shared.pool.take(needed, filled),
+            Some(bounds) => self.take_from_rings(shared, bounds, at, needed, filled),
+        })?;
+        if bounds.is_some() {
+            shared.pool.keep(&chunk);
+        }
+        let left = own.leave(writer.open(), at);
+        // SAFETY: the chain is this thread's own, as is the writer; the chunk has the slots that `needed` asked for, and
+        // comes from the pool, or from a ring that held it last.
+        unsafe { self.chain.append(writer, chunk, left) };
+        writer.room(words)
+    }
+
+    fn roll(&self, shared: &Shared, writer: &Writer, word: Word) {
+        let mut chain = self.chain.lock();
+        writer.roll(word);
+        self.lost.store(0, Ordering::Relaxed);
+        self.lost_notes.store(0, Ordering::Relaxed);
+        // The drain has taken what counted of the old session.
+        // SAFETY: the writer has left its last chunk just now.
+        unsafe { chain.clear(|chunk| shared.pool.give_back(chunk)) };
+        chain.begin(word.epoch(), writer.position());
+    }
+
+    /// Lets go of what is out of bounds, unless somebody reads the chain: then it is let go another time. Gives a chunk
+    /// that the writer may use at once.
+    fn let_go(
+        &self,
+        shared: &Shared,
+        own: &mut Own,
+        bounds: Bounds,
+        position: u64,
+        at: Moment,
+        needed: usize,
+    ) -> Option<ChunkBox> {
+        let mut chain = self.chain.try_lock()?;
+        chain.tell(&mut own.closed, position);
+        if shared.is_held() {
+            return None;
+        }
+        let mut spare = None;
+        chain.let_go(bounds, position, at.ns, |chunk| {
+            shared.pool.let_go(&chunk);
+            if let Some(chunk) = chunk.release() {
+                if let Some(other) = spare.replace(chunk) {
+                    shared.pool.give_back(other);
+                }
+            }
+        });
+        drop(chain);
+        let spare = spare?;
+        if spare.capacity() >= needed && spare.capacity() <= LARGE {
+            return Some(spare);
+        }
+        shared.pool.give_back(spare);
+        None
+    }
+
+    /// A chunk of the pool, where rings may have more; else one of this ring, of a thread that has ended, or of the
+    /// longest ring.
+    fn take_from_rings(
+        &self,
+        shared: &Shared,
+        bounds: Bounds,
+        at: Moment,
+        needed: usize,
+        filled: usize,
+    ) -> Option<ChunkBox> {
+        let bytes = ChunkBox::bytes(needed.max(Pool::usual(filled)));
+        if bytes > shared.pool.most_kept() {
+            return None;
+        }
+        for _ in 0..MOST_TAKEN {
+            if shared.pool.may_keep(bytes) {
+                if let Some(chunk) = shared.pool.take(needed, filled) {
+                    return Some(chunk);
+                }
+            }
+            let has_more = self.let_go_oldest(shared) || shared.sweep(bounds, at.ns) || shared.squeeze();
+            if !has_more {
+                return None;
+            }
+        }
+        None
+    }
+
+    /// Lets go of the oldest chunk, if that gives memory back.
+    pub(crate) fn let_go_oldest(&self, shared: &Shared) -> bool {
+        let chunk = self.chain.try_lock().and_then(|mut chain| chain.let_go_oldest());
+        let has_gone = chunk.is_some();
+        if let Some(chunk) = chunk {
+            shared.pool.let_go(&chunk);
+            shared.pool.give_back(chunk);
+        }
+        has_gone
+    }
+
+    /// Lets go of what is too old, though the thread writes nothing now. Only in session `epoch`.
+    pub(crate) fn age(&self, shared: &Shared, epoch: u32, bounds: Bounds, now_ns: u64) {
+        let Some(mut chain) = self.chain.try_lock().filter(|chain| chain.epoch() == epoch) else { return };
+        chain.let_go(Bounds { bytes: u64::MAX, ..bounds }, 0, now_ns, |chunk| {
+            shared.pool.let_go(&chunk);
+            shared.pool.give_back(chunk);
+        });
+    }
+
+    /// Bytes of chunks in session `epoch`; 0 where somebody else looks at them.
+    pub(crate) fn bytes(&self, epoch: u32) -> usize {
+        self.chain.try_lock().filter(|chain| chain.epoch() == epoch).map_or(0, |chain| chain.bytes())
+    }
+
+    /// Lets go of a thread that has ended.
+    pub(crate) fn let_go_whole(&self, shared: &Shared) -> Gone {
+        let mut gone = Gone { threads: 1, bytes: 0, lost: self.lost.load(Ordering::Relaxed) };
+        if !self.is_ended() {
+            return Gone::NONE;
+        }
+        let mut chain = self.chain.lock();
+        let each = |chunk: ChunkBox| {
+            gone.bytes += 8 * u64::try_from(chunk.len()).unwrap_or(0);
+            shared.pool.let_go(&chunk);
+            shared.pool.give_back(chunk);
+        };
+        // SAFETY: the thread has ended, and left its last chunk before.
+        unsafe { chain.clear(each) };
+        gone
+    }
+
+    /// What the thread has written in session `epoch`, which goes on.
+    pub(crate) fn share(this: &Arc<Self>, epoch: u32) -> Option<Stream> {
+        // First whether the writer is gone, then what it wrote: nothing can come after that.
+        let ended = this.ended.load(Ordering::Acquire);
+        let chain = this.chain.lock();
+        if chain.epoch() != epoch {
+            return None;
+        }
+        let taken = chain.share();
+        drop(chain);
+        Some(Self::stream_of(this, taken, ended))
+    }
+
+    /// Takes what the thread has written in session `epoch`.
+    pub(crate) fn stream(this: &Arc<Self>, epoch: u32) -> Option<Stream> {
+        // As above.
+        let ended = this.ended.load(Ordering::Acquire);
+        let mut chain = this.chain.lock();
+        if chain.epoch() != epoch {
+            return None;
+        }
+        // SAFETY: a writer that has ended has left its chunk before it said so.
+        let taken = unsafe { chain.take(ended != 0) };
+        drop(chain);
+        Some(Self::stream_of(this, taken, ended))
+    }
+
+    fn stream_of(this: &Arc<Self>, taken: Taken, ended: u64) -> Stream {
+        let Taken { chunks, carried, since, released, uncarried } = taken;
+        let (lost, lost_notes) = (this.lost.load(Ordering::Relaxed), this.lost_notes.load(Ordering::Relaxed));
+        Stream { log: Arc::clone(this), chunks, carried, since, released, uncarried, lost, lost_notes, ended }
+    }
+
+    /// Gives the log the id that its thread has after a fork.
+    #[cfg(unix)]
+    pub(crate) fn set_tid(&self, tid: u64) {
+        self.tid.store(tid, Ordering::Relaxed);
+    }
+
+    /// The kernel's thread id.
+    pub(crate) fn tid(&self) -> u64 {
+        self.tid.load(Ordering::Relaxed)
+    }
+
+    /// Takes the chunks of a thread that has ended.
+    pub(crate) fn reclaim(&self, shared: &Shared) {
+        if self.is_ended() {
+            // SAFETY: the thread has ended, and left its last chunk before.
+            unsafe { self.chain.lock().clear(|chunk| shared.pool.give_back(chunk)) };
+        }
+    }
+}

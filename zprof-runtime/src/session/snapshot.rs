@@ -1,0 +1,267 @@
+//! Snapshots: what a session holds, written while it goes on, from whatever thread asks.
+
+use std::cell::Cell;
+use std::panic::{self, PanicHookInfo};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Once, PoisonError};
+use std::thread;
+use std::time::Instant;
+
+use super::device::Collected;
+use super::files::RunFiles;
+use super::options::ProfilerOptions;
+use super::{Profile, assemble};
+use crate::ENABLED;
+use crate::error::{Error, ErrorKind, Result};
+use crate::record::lock::Mutex;
+use crate::record::recording::Live;
+use crate::warn::warn;
+
+/// The session that runs, and whose snapshot is being written.
+#[derive(Debug)]
+struct State {
+    running: Option<Arc<Running>>,
+    /// Process that writes a snapshot. In the child of a fork, what another thread of the parent was at does not count.
+    writing: Option<u32>,
+}
+
+/// Held for moments only, and never over a fork: whoever locks it holds the recorder's gate.
+static STATE: Mutex<State> = Mutex::new(State { running: None, writing: None });
+
+/// A snapshot has been written.
+static WRITTEN: Condvar = Condvar::new();
+
+/// What a snapshot needs to know of the session.
+#[derive(Debug)]
+pub(super) struct Running {
+    live: Live,
+    options: ProfilerOptions,
+    files: RunFiles,
+    /// Name of the plugin that profiles too.
+    plugin: Option<String>,
+    /// Panics of which there is a snapshot, and panics in all.
+    panics: [AtomicU64; 2],
+    /// When the last of those snapshots was, in milliseconds from `started` and at least 1.
+    last_panic_ms: AtomicU64,
+    started: Instant,
+}
+
+/// Panics of a session that leave a snapshot, at most.
+const MOST_PANICS: u64 = 16;
+/// Time between two of them, in milliseconds.
+const PANICS_APART_MS: u64 = 10_000;
+
+thread_local! {
+    /// This thread is at work on a session: a panic of ours must not wait for ourselves.
+    static INSIDE: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Says that the calling thread is at work on a session, until it is dropped.
+pub(super) struct Inside(bool);
+
+impl Inside {
+    pub(super) fn enter() -> Self {
+        Self(INSIDE.try_with(|inside| inside.replace(true)).unwrap_or(true))
+    }
+}
+
+impl Drop for Inside {
+    fn drop(&mut self) {
+        let _ = INSIDE.try_with(|inside| inside.set(self.0));
+    }
+}
+
+impl Running {
+    /// Makes the session one that snapshots can be taken of.
+    pub(super) fn publish(live: Live, options: &ProfilerOptions, files: &RunFiles, plugin: Option<&str>) {
+        let running = Self {
+            live,
+            options: options.clone(),
+            files: files.clone(),
+            plugin: plugin.map(str::to_owned),
+            panics: [AtomicU64::new(0), AtomicU64::new(0)],
+            last_panic_ms: AtomicU64::new(0),
+            started: Instant::now(),
+        };
+        if options.snapshot_on_panic {
+            watch_panics();
+        }
+        let _gate = crate::record::gate();
+        STATE.lock().running = Some(Arc::new(running));
+    }
+
+    /// The session is about to stop: no snapshot is taken any more. What to say of it then.
+    pub(super) fn withdraw() -> Option<String> {
+        let running = {
+            let _gate = crate::record::gate();
+            STATE.lock().running.take()
+        }?;
+        let [told, all] = running.panics.each_ref().map(|count| count.load(Ordering::Relaxed));
+        (all > told).then(|| {
+            format!("of {all} panics, {told} left a snapshot: at most {MOST_PANICS}, and one in {PANICS_APART_MS} ms")
+        })
+    }
+
+    /// Whether a panic that happens now shall leave a snapshot.
+    fn takes_panic(&self) -> bool {
+        let [told, all] = &self.panics;
+        all.fetch_add(1, Ordering::Relaxed);
+        let now = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX).max(1);
+        let last = self.last_panic_ms.load(Ordering::Relaxed);
+        let is_due = last == 0 || now.saturating_sub(last) >= PANICS_APART_MS;
+        let takes = is_due
+            && told.load(Ordering::Relaxed) < MOST_PANICS
+            // Of panics at once, one.
+            && self.last_panic_ms.compare_exchange(last, now, Ordering::Relaxed, Ordering::Relaxed).is_ok();
+        if takes {
+            told.fetch_add(1, Ordering::Relaxed);
+        }
+        takes
+    }
+}
+
+/// The turn to write a snapshot.
+struct Turn;
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        let _gate = crate::record::gate();
+        STATE.lock().writing = None;
+        WRITTEN.notify_one();
+    }
+}
+
+impl Turn {
+    /// Waits until nobody else writes one.
+    fn wait() -> Self {
+        let mut gate = crate::record::gate();
+        loop {
+            {
+                let mut state = STATE.lock();
+                if state.writing != Some(std::process::id()) {
+                    state.writing = Some(std::process::id());
+                    return Self;
+                }
+            }
+            gate = WRITTEN.wait(gate).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+/// Writes what the session holds that runs in this process, wherever it was started, while it goes on; can be called
+/// from any thread, such as one that serves an administrator or waits for a signal.
+///
+/// With [`keep_last`](ProfilerOptions::keep_last) or [`keep_last_bytes`](ProfilerOptions::keep_last_bytes) that is what
+/// those keep, else all from the start on. Each snapshot has a run's folder of its own beside the session's,
+/// `<session_id>-snapshot-1` and so on with the first number that is free, so that none replaces another. All threads
+/// are shown up to one moment, that of the call; what is open then is marked `unfinished`. Recording threads do not wait,
+/// and drop nothing for it. An accelerator's part is not in it: a plugin gives its profile at the stop only.
+///
+/// `None` where zprof is built without `enable`. Of several calls at once, one writes at a time.
+///
+/// ```
+/// # extern crate zprof_runtime as zprof;
+/// use std::time::Duration;
+/// use zprof::{ErrorKind, Platform, ProfilerOptions};
+///
+/// # fn main() -> zprof::Result<()> {
+/// # let folder = tempfile::tempdir().expect("a temporary folder");
+/// # if zprof::ENABLED {
+/// assert_eq!(zprof::snapshot().expect_err("nothing runs").kind(), ErrorKind::WrongState);
+/// # }
+/// let options = ProfilerOptions::default().repository_path(folder.path()).keep_last(Duration::from_secs(10));
+/// let mut profiler = Platform::host().profiler(options)?;
+/// profiler.start()?;
+/// let admin = std::thread::spawn(zprof::snapshot);
+/// if let Some(profile) = admin.join().expect("no panic")? {
+///     assert!(profile.protobuf_path.ends_with("plugins/profile/profiling-snapshot-1/profiling.xplane.pb"));
+/// }
+/// # profiler.stop()?;
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+///
+/// [`WrongState`](ErrorKind::WrongState) where no session runs. [`Io`](ErrorKind::Io) where the files cannot be written;
+/// the session goes on, and another call tries anew.
+pub fn snapshot() -> Result<Option<Profile>> {
+    if !ENABLED {
+        return Ok(None);
+    }
+    let profile = take_quietly()?;
+    if let Some(profile) = &profile {
+        profile.report();
+    }
+    Ok(profile)
+}
+
+/// [`snapshot`] that tells nobody.
+pub(super) fn take_quietly() -> Result<Option<Profile>> {
+    take(None, |_| true)
+}
+
+/// Writes a snapshot, where `wants` says so once it is known of which session; `reason` is told in it.
+fn take(reason: Option<String>, wants: impl FnOnce(&Running) -> bool) -> Result<Option<Profile>> {
+    let none =
+        || Error::new(ErrorKind::WrongState, "failed to take a snapshot: no session runs; start a profiler first");
+    let _inside = Inside::enter();
+    let turn = Turn::wait();
+    let started = Instant::now();
+    let (running, mut recorded) = {
+        // With the gate: a stop comes before or after, not between.
+        let _gate = crate::record::gate();
+        let running = STATE.lock().running.clone().ok_or_else(none)?;
+        if !wants(&running) {
+            return Ok(None);
+        }
+        let recorded = running.live.snapshot();
+        (running, recorded)
+    };
+    let stopped = Instant::now();
+    let files = running.files.snapshot()?;
+    recorded.cut();
+    let mut warnings: Vec<String> = reason.into_iter().collect();
+    warnings.extend(running.plugin.as_ref().map(|name| {
+        format!("only the host is in this snapshot: PJRT plugin `{name}` gives its profile when the session stops")
+    }));
+    let phases = [stopped - started, stopped.elapsed()];
+    let collected = Collected::none(warnings);
+    let mut unwritten = assemble(&mut recorded, collected, files, &running.options, phases);
+    let written = unwritten.write();
+    drop(turn);
+    written.map(|()| Some(unwritten.profile))
+}
+
+/// Sees to it that panics leave snapshots; does so once.
+fn watch_panics() {
+    static WATCHING: Once = Once::new();
+    if thread::panicking() {
+        warn("panics leave no snapshot: the session was started by a thread that panics, which cannot set a hook");
+        return;
+    }
+    WATCHING.call_once(|| {
+        let next = panic::take_hook();
+        panic::set_hook(Box::new(move |info| {
+            // First what the program says of it: a snapshot takes a while.
+            next(info);
+            snapshot_of_panic(info);
+        }));
+    });
+}
+
+#[cold]
+fn snapshot_of_panic(info: &PanicHookInfo<'_>) {
+    if INSIDE.try_with(Cell::get).unwrap_or(true) {
+        return;
+    }
+    let wants = |running: &Running| running.options.snapshot_on_panic && running.takes_panic();
+    let thread = thread::current();
+    let name = thread.name().unwrap_or("without a name");
+    let at = info.location().map(|at| format!(" at {}:{}", at.file(), at.line())).unwrap_or_default();
+    match take(Some(format!("this snapshot was taken because thread `{name}` panicked{at}")), wants) {
+        Ok(Some(profile)) => profile.report(),
+        Err(error) if error.kind() != ErrorKind::WrongState => warn(format_args!("{}", error.told())),
+        _ => {}
+    }
+}
