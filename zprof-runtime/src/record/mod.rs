@@ -22,7 +22,7 @@ mod marks;
 #[allow(unsafe_code)] // plays the part of thread.rs
 mod model;
 #[cfg(not(zprof_loom))]
-mod outcome;
+pub(crate) mod outcome;
 mod pool;
 #[cfg(not(zprof_loom))]
 #[allow(unsafe_code)] // values write themselves into slots of the stream, and guards are kept as words

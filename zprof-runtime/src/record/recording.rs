@@ -55,6 +55,7 @@ impl Recording {
         let start = Anchor::take(source);
         let flags = if settings.level == 0 { 0 } else { u64::from(settings.level).min(Word::ALL_LEVELS) | clock };
         let word = SHARED.open_session(flags, settings.filter);
+        super::raw::changed();
         Ok(Self { source, word, start, helper: Some(helper) })
     }
 
@@ -62,6 +63,7 @@ impl Recording {
     pub(crate) fn stop(mut self) -> Recorded {
         SHARED.close_session();
         let stop = Anchor::take(self.source);
+        super::raw::changed();
         let mut anchors = vec![self.start];
         anchors.extend(self.helper.take().map(Helper::stop).unwrap_or_default());
         anchors.push(stop);
