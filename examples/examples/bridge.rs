@@ -13,12 +13,12 @@ use tracing_subscriber::layer::SubscriberExt as _;
 /// Stands for libraries that know nothing of zprof.
 mod library {
     #[tracing::instrument]
-    pub fn load(table: &str, rows: u32) -> u32 {
+    pub(super) fn load(table: &str, rows: u32) -> u32 {
         tracing::info!(bytes = rows * 8, "loaded");
         (0..rows).map(|row| row % 7).sum()
     }
 
-    pub async fn query(shard: u32) -> u32 {
+    pub(super) async fn query(shard: u32) -> u32 {
         super::pause().await;
         log::warn!("shard {shard} is slow");
         shard * 2

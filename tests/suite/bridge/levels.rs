@@ -2,9 +2,10 @@
 
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
 
-use tracing::Subscriber;
 use tracing::level_filters::LevelFilter;
+use tracing::{Dispatch, Subscriber};
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::{Layer, SubscriberExt as _};
 use tracing_subscriber::registry::LookupSpan;
@@ -105,7 +106,7 @@ fn other_layers_get_what_they_get_without_ours() {
     let three = || vec!["ERROR e".to_owned(), "WARN w".to_owned(), "INFO i".to_owned()];
     let five = || [three(), vec!["DEBUG d".to_owned(), "TRACE t".to_owned()]].concat();
     // Ours inside and outside, filters on either, and one over all.
-    let cases: [(tracing::Dispatch, Vec<String>, Vec<String>); 6] = [
+    let cases: [(Dispatch, Vec<String>, Vec<String>); 6] = [
         (registry().with(layer()).with(format(writer)).into(), five(), everything.clone()),
         (registry().with(format(writer)).with(layer()).into(), five(), everything.clone()),
         (
@@ -135,6 +136,32 @@ fn other_layers_get_what_they_get_without_ours() {
             assert_eq!(written.take(), lines, "case {number}, after");
         });
     }
+}
+
+#[test]
+fn a_session_may_start_where_no_subscriber_is() {
+    let written = Written::default();
+    let dispatch: Dispatch = tracing_subscriber::registry().with(layer()).with(format(&written)).into();
+    let work = || {
+        let work = || {
+            tracing::dispatcher::with_default(&dispatch, || {
+                tracing::info_span!("work").in_scope(|| tracing::info!("at work"))
+            })
+        };
+        thread::scope(|scope| {
+            thread::Builder::new().name("worker".to_owned()).spawn_scoped(scope, work).expect("a thread");
+        });
+    };
+    // The callsites are known before, and this thread tells nobody.
+    work();
+    let mut session = Session::new(ProfilerOptions::default());
+    session.start();
+    work();
+    let recorded = session.stop();
+    work();
+    let event = format!("INFO {}", module_path!());
+    assert_eq!(recorded.line("worker").tree(), format!("work({event})"));
+    assert_eq!(written.take().len(), 3);
 }
 
 #[test]

@@ -4,21 +4,22 @@
 //! program and its libraries tell `tracing` of is recorded; our own scopes do not go the other way.
 //!
 //! ```
+//! # mod zprof { pub use zprof_runtime::{bridge::tracing, Platform, ProfilerOptions}; }
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! use tracing_subscriber::layer::SubscriberExt as _;
 //!
-//! let subscriber = tracing_subscriber::registry().with(zprof_runtime::bridge::tracing::layer()); // zprof::tracing::layer()
-//! let folder = std::env::temp_dir().join(format!("zprof-tracing-{}", std::process::id()));
-//! let options = zprof_runtime::ProfilerOptions::default().repository_path(&folder);
-//! let mut profiler = zprof_runtime::Platform::host().profiler(options)?;
+//! let subscriber = tracing_subscriber::registry().with(zprof::tracing::layer()); // beside other layers
+//! tracing::subscriber::set_global_default(subscriber)?;
 //!
-//! tracing_core::dispatcher::with_default(&subscriber.into(), || -> Result<(), Box<dyn std::error::Error>> {
-//!     profiler.start()?;
-//!     // Here the program works, and its libraries tell `tracing` of it.
-//!     let profile = profiler.stop()?.ok_or("it was running")?;
-//!     assert!(profile.protobuf_path.exists());
-//!     Ok(())
-//! })?;
+//! let folder = std::env::temp_dir().join(format!("zprof-tracing-{}", std::process::id()));
+//! let options = zprof::ProfilerOptions::default().repository_path(&folder);
+//! let mut profiler = zprof::Platform::host().profiler(options)?;
+//! profiler.start()?;
+//! let span = tracing::info_span!("request", path = "/", bytes = 512);
+//! span.in_scope(|| tracing::warn!("slow"));
+//! if let Some(profile) = profiler.stop()? {
+//!     assert_eq!(profile.scopes, 2);
+//! }
 //! # std::fs::remove_dir_all(&folder)?;
 //! # Ok(())
 //! # }
@@ -60,6 +61,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use fields::Fields;
 use spans::Spans;
+use tracing_core::callsite::rebuild_interest_cache;
+use tracing_core::dispatcher::{self, Dispatch, WeakDispatch};
 use tracing_core::span::{Attributes, Id, Record};
 use tracing_core::subscriber::Interest;
 use tracing_core::{Event, LevelFilter, Metadata, Subscriber};
@@ -67,6 +70,7 @@ use tracing_subscriber::layer::{Context, Filter, Layer};
 use tracing_subscriber::registry::LookupSpan;
 
 use crate::raw::{Key, RawValue, hold, instant, listens, look, take, watch};
+use crate::record::primitive::Mutex;
 use crate::record::{Link as _, flow};
 use crate::site::{Level, NO_FILTER};
 
@@ -77,9 +81,27 @@ where
     S: Subscriber + for<'lookup> LookupSpan<'lookup>,
 {
     static LAYERS: AtomicU32 = AtomicU32::new(0);
-    watch(tracing_core::callsite::rebuild_interest_cache);
+    watch(ask_again);
     let number = LAYERS.fetch_add(1, Ordering::Relaxed);
     Bridge { number, spans: Spans::default() }.with_filter(Listening)
+}
+
+/// The subscribers that layers of ours are in, as far as they are alive.
+static SUBSCRIBERS: Mutex<Vec<WeakDispatch>> = Mutex::new(Vec::new());
+
+/// Has each callsite ask anew who wants it.
+///
+/// Where there is one subscriber in the program, `tracing` asks that of the calling thread, which may have none; so it is given
+/// one of ours.
+fn ask_again() {
+    let alive = {
+        let mut subscribers = SUBSCRIBERS.lock();
+        subscribers.retain(|subscriber| subscriber.upgrade().is_some());
+        subscribers.first().and_then(WeakDispatch::upgrade)
+    };
+    if let Some(subscriber) = alive {
+        dispatcher::with_default(&subscriber, rebuild_interest_cache);
+    }
 }
 
 /// How much detail a level of `tracing` is.
@@ -127,6 +149,10 @@ impl Bridge {
 }
 
 impl<S: Subscriber> Layer<S> for Bridge {
+    fn on_register_dispatch(&self, subscriber: &Dispatch) {
+        SUBSCRIBERS.lock().push(subscriber.downgrade());
+    }
+
     fn on_new_span(&self, attributes: &Attributes<'_>, id: &Id, _: Context<'_, S>) {
         if let Some(site) = sites::of(attributes.metadata()) {
             let mut fields = Fields::default();
