@@ -4,6 +4,7 @@ mod actor;
 mod annotation_tools;
 mod annotations;
 mod annotations_hard;
+mod bridge;
 mod budget;
 mod callgrind;
 mod ceiling;

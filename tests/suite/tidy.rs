@@ -90,7 +90,7 @@ const LAYERS: &[(&str, &[&str], &str)] = &[
         "a plugin gives bytes and knows nothing of the rest",
     ),
     ("zprof-macros/src/", &["cfg!(", "env::consts"], "a macro runs on the host; it emits cfg tokens instead of asking"),
-    ("zprof/src/", &["cfg(feature", "cfg!("], "a cfg in an exported macro is read in the caller's crate"),
+    ("zprof/src/macros.rs", &["cfg(feature", "cfg!("], "a cfg in an exported macro is read in the caller's crate"),
 ];
 
 const LONGEST: usize = 600;

@@ -29,15 +29,15 @@ fn run(command: &mut Command) -> String {
 }
 
 /// What XProf shows of a profile of the example.
-struct Shown {
-    report: Value,
+pub(crate) struct Shown {
+    pub(crate) report: Value,
     events: Vec<Value>,
     /// What the check finds in the profile: kinds and numbers.
-    findings: Vec<(&'static str, u64)>,
+    pub(crate) findings: Vec<(&'static str, u64)>,
 }
 
 impl Shown {
-    fn of(folder: &Path) -> Self {
+    pub(crate) fn of(folder: &Path) -> Self {
         let report = run(Command::new("scripts/xprof-check").arg(folder));
         let report: Value = serde_json::from_str(&report).expect("xprof-check prints JSON");
         let events = report["hosts"]["profiling"]["events"].as_array().expect("the host is `profiling`").clone();
@@ -58,12 +58,12 @@ impl Shown {
         Self::of(folder.path())
     }
 
-    fn named<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a Value> {
+    pub(crate) fn named<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a Value> {
         self.events.iter().filter(move |event| event["name"] == name)
     }
 
     /// The different metadata that the events of one name have, without what every event has.
-    fn metadata(&self, name: &str) -> BTreeSet<String> {
+    pub(crate) fn metadata(&self, name: &str) -> BTreeSet<String> {
         let args = self.named(name).map(|event| {
             let mut args = event["args"].as_object().expect("events have args").clone();
             args.retain(|key, _| !["group_id", "module_path", "source"].contains(&key.as_str()));
@@ -73,7 +73,7 @@ impl Shown {
     }
 }
 
-fn set<const N: usize>(values: [Value; N]) -> BTreeSet<String> {
+pub(crate) fn set<const N: usize>(values: [Value; N]) -> BTreeSet<String> {
     values.iter().map(Value::to_string).collect()
 }
 

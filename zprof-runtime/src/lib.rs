@@ -38,14 +38,23 @@ pub(crate) mod pjrt;
 #[cfg(not(zprof_loom))]
 pub mod session;
 
+/// What other crates record, recorded here: each in a module of the crate's name, as a feature.
+#[cfg(not(zprof_loom))]
+pub mod bridge {
+    #[cfg(feature = "log")]
+    pub mod log;
+    #[cfg(feature = "tracing")]
+    pub mod tracing;
+}
+
 /// Sites and scopes that are made while the program runs, for bridges from other libraries and languages. Not public API: it
 /// changes with what is built on it.
 #[cfg(not(zprof_loom))]
 #[doc(hidden)]
 pub mod raw {
     pub use crate::record::raw::{
-        Description, MOST_KEYS, MOST_SITES, RawGuard, RawSite, RawValue, Values, Whole, begin, count, end, hold,
-        instant, listens, look, note, open, sites, take,
+        Description, Key, MOST_KEYS, MOST_SITES, RawGuard, RawSite, RawValue, Values, Whole, begin, count, end,
+        heard_level, hold, instant, listens, look, note, open, sites, take, watch,
     };
     pub use crate::site::{Level, NO_FILTER, Site};
 }
@@ -73,6 +82,8 @@ pub const FEATURES: &[(&str, bool)] = &[
     ("nvtx", cfg!(feature = "nvtx")),
     ("roctx", cfg!(feature = "roctx")),
     ("signpost", cfg!(feature = "signpost")),
+    ("tracing", cfg!(feature = "tracing")),
+    ("log", cfg!(feature = "log")),
 ];
 
 #[cfg(not(zprof_loom))]

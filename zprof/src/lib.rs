@@ -126,6 +126,10 @@ pub use zprof_macros::Value;
 /// with metadata read at the call; so `async_trait` works. Any other function that returns a future is recorded while it
 /// makes the future, not while that runs.
 pub use zprof_macros::trace;
+#[cfg(feature = "log")]
+pub use zprof_runtime::bridge::log;
+#[cfg(feature = "tracing")]
+pub use zprof_runtime::bridge::tracing;
 /// ```
 /// use std::time::Duration;
 ///

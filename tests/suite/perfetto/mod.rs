@@ -22,7 +22,7 @@ use zprof_runtime::export::{
 };
 
 /// Converts bytes with everything shown.
-fn convert(xspace: &[u8]) -> Result<(Vec<u8>, PerfettoSummary)> {
+pub(crate) fn convert(xspace: &[u8]) -> Result<(Vec<u8>, PerfettoSummary)> {
     convert_with(xspace, &PerfettoOptions::default())
 }
 
@@ -33,7 +33,7 @@ fn convert_with(xspace: &[u8], options: &PerfettoOptions) -> Result<(Vec<u8>, Pe
 }
 
 /// What Perfetto's protos read from each trace. Where a JSON is given, all of it must be in the trace.
-fn check<'a>(traces: impl IntoIterator<Item = (&'a [u8], Option<&'a str>)>) -> Vec<Value> {
+pub(crate) fn check<'a>(traces: impl IntoIterator<Item = (&'a [u8], Option<&'a str>)>) -> Vec<Value> {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let mut arguments = Vec::new();
     for (number, (trace, json)) in traces.into_iter().enumerate() {
@@ -65,7 +65,7 @@ fn read(space: &XSpace) -> Value {
     report
 }
 
-fn events(report: &Value) -> &Vec<Value> {
+pub(crate) fn events(report: &Value) -> &Vec<Value> {
     report["events"].as_array().expect("is a list")
 }
 

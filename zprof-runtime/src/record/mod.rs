@@ -36,7 +36,7 @@ mod nest;
 #[allow(unsafe_code)] // pins what a pinned future holds
 mod off;
 #[cfg(not(zprof_loom))]
-mod outcome;
+pub(crate) mod outcome;
 mod pool;
 #[cfg(not(zprof_loom))]
 #[allow(unsafe_code)] // values write themselves into slots of the stream, and guards are kept as words

@@ -83,27 +83,36 @@ fn failed(error: &dyn fmt::Display, guard: &Guard) {
     }
 }
 
-/// The text, as far as it is kept.
-pub(crate) fn cut(text: &dyn fmt::Display) -> String {
-    let mut kept = Cut(String::new());
-    // A text that is cut, and a Display that fails, end early.
-    let _ = write!(kept, "{text}");
-    kept.0
+/// The text, as far as an error's is kept.
+pub(crate) fn cut(value: &dyn fmt::Display) -> String {
+    let mut text = String::new();
+    write_cut(&mut text, LONGEST_ERROR, format_args!("{value}"));
+    text
 }
 
-/// Text up to a bound; where more would follow, an ellipsis is its end.
-struct Cut(String);
+/// Adds what prints itself to `text`, `most` bytes of it. Where more would follow, an ellipsis is its end.
+pub(crate) fn write_cut(text: &mut String, most: usize, value: fmt::Arguments<'_>) {
+    let end = text.len().saturating_add(most);
+    // A text that is cut, and one that fails, end early.
+    let _ = Cut { text, end }.write_fmt(value);
+}
 
-impl fmt::Write for Cut {
+struct Cut<'a> {
+    text: &'a mut String,
+    /// Longest that the text may become, but for the ellipsis.
+    end: usize,
+}
+
+impl fmt::Write for Cut<'_> {
     fn write_str(&mut self, text: &str) -> fmt::Result {
-        let left = LONGEST_ERROR - self.0.len().min(LONGEST_ERROR);
+        let left = self.end.saturating_sub(self.text.len());
         if text.len() <= left {
-            self.0.push_str(text);
+            self.text.push_str(text);
             return Ok(());
         }
         let fits = (0..=left).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0);
-        self.0.push_str(&text[..fits]);
-        self.0.push('…');
+        self.text.push_str(&text[..fits]);
+        self.text.push('…');
         Err(fmt::Error)
     }
 }
@@ -113,9 +122,10 @@ mod tests {
     use super::*;
 
     fn kept(parts: &[&str]) -> String {
-        let mut text = Cut(String::new());
-        let _ = parts.iter().try_for_each(|part| text.write_str(part));
-        text.0
+        let mut text = String::new();
+        let mut cut = Cut { text: &mut text, end: LONGEST_ERROR };
+        let _ = parts.iter().try_for_each(|part| cut.write_str(part));
+        text
     }
 
     #[test]

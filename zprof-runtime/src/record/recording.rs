@@ -79,6 +79,7 @@ impl Recording {
         let bounds = Bounds { ns: keep_ns.unwrap_or(u64::MAX), bytes: keep_bytes.unwrap_or(u64::MAX) };
         SHARED.direct(settings.directives);
         let word = SHARED.open_session(flags, settings.filter, bounds);
+        super::raw::changed();
         Ok(Self { live: Live { source, word, start, keep_ns }, helper: Some(helper) })
     }
 
@@ -96,6 +97,7 @@ impl Recording {
     pub(crate) fn stop(mut self) -> Recorded {
         SHARED.close_session();
         let stop = Anchor::take(self.live.source);
+        super::raw::changed();
         if let Some(helper) = self.helper.take() {
             helper.stop();
         }

@@ -5,19 +5,30 @@ use std::cell::RefCell;
 use super::{RawGuard, RawSite, RawValue, Values, open};
 use crate::record::flow::{Link, flow};
 
-thread_local! {
-    /// Innermost last. What is left when the thread ends stays open, and is told as unfinished.
-    static OPEN: RefCell<Vec<(u64, RawGuard)>> = const { RefCell::new(Vec::new()) };
+/// By what a guard is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Key {
+    /// What [`begin`] gave.
+    Handle(u64),
+    /// A span of a bridge: the bridge's number, and the span's.
+    Span(u32, u64),
 }
 
-/// Keeps the guard that `open` gives under `key`; `false` where the thread can keep none, and then nothing was opened.
+thread_local! {
+    /// Innermost last. What is left when the thread ends stays open, and is told as unfinished.
+    static OPEN: RefCell<Vec<(Key, RawGuard)>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Keeps the guard that `open` gives under `key`; `false` where it gives none, or where the thread can keep none, and then
+/// nothing was opened.
 #[inline]
-pub fn hold(key: u64, open: impl FnOnce() -> RawGuard) -> bool {
+pub fn hold(key: Key, open: impl FnOnce() -> Option<RawGuard>) -> bool {
     let held = OPEN.try_with(|held| {
         // It is borrowed only here, so by the allocator at most.
         let Ok(mut held) = held.try_borrow_mut() else { return false };
         held.reserve(1);
-        held.push((key, open()));
+        let Some(guard) = open() else { return false };
+        held.push((key, guard));
         true
     });
     held.unwrap_or(false)
@@ -25,7 +36,7 @@ pub fn hold(key: u64, open: impl FnOnce() -> RawGuard) -> bool {
 
 /// Takes the innermost guard of `key`, if this thread holds one.
 #[inline]
-pub fn take(key: u64) -> Option<RawGuard> {
+pub fn take(key: Key) -> Option<RawGuard> {
     let taken = OPEN.try_with(|held| {
         let mut held = held.try_borrow_mut().ok()?;
         let place = held.iter().rposition(|open| open.0 == key)?;
@@ -35,7 +46,7 @@ pub fn take(key: u64) -> Option<RawGuard> {
 }
 
 /// Calls `with` with the innermost guard of `key`; `false` where this thread holds none.
-pub fn look(key: u64, with: impl FnOnce(&RawGuard)) -> bool {
+pub fn look(key: Key, with: impl FnOnce(&RawGuard)) -> bool {
     let looked = OPEN.try_with(|held| {
         let held = held.try_borrow().ok()?;
         held.iter().rfind(|open| open.0 == key).map(|open| with(&open.1))
@@ -47,15 +58,15 @@ pub fn look(key: u64, with: impl FnOnce(&RawGuard)) -> bool {
 #[must_use]
 pub fn begin<V: Values + ?Sized>(site: &'static RawSite, values: &V) -> u64 {
     let handle = flow().number();
-    if hold(handle, || open(site, values)) { handle } else { 0 }
+    if hold(Key::Handle(handle), || Some(open(site, values))) { handle } else { 0 }
 }
 
 /// Ends the scope of a handle; `false` where it is not open on this thread.
 pub fn end(handle: u64) -> bool {
-    take(handle).map(RawGuard::end).is_some()
+    take(Key::Handle(handle)).map(RawGuard::end).is_some()
 }
 
 /// Adds metadata to the open scope of a handle; `false` where it is not open on this thread.
 pub fn note(handle: u64, key: &'static str, value: RawValue<'_>) -> bool {
-    look(handle, |guard| guard.note(key, value))
+    look(Key::Handle(handle), |guard| guard.note(key, value))
 }

@@ -11,8 +11,10 @@ mod value;
 mod whole;
 
 use std::marker::PhantomData;
+use std::panic::catch_unwind;
+use std::sync::OnceLock;
 
-pub use held::{begin, end, hold, look, note, take};
+pub use held::{Key, begin, end, hold, look, note, take};
 pub use site::{Description, MOST_KEYS, MOST_SITES, RawSite, sites};
 pub use value::{RawValue, Values};
 pub use whole::Whole;
@@ -23,7 +25,7 @@ use super::registry::Word;
 use super::ring::{Mark, NOWHERE_FROM};
 use super::thread::with_local;
 use crate::ceiling::is_compiled;
-use crate::site::{Level, Origin, Site};
+use crate::site::{Level, NO_FILTER, Origin, Site};
 use crate::value::{One, ReceivesWord, SendsWord, Value as _};
 use crate::{ENABLED, annotate, warn};
 use value::{Args, Slice};
@@ -44,6 +46,29 @@ pub struct RawGuard {
 #[must_use]
 pub fn listens(level: Level, filter: u64) -> bool {
     hears_by(word(), level, |word| may_be_heard(word, level, filter))
+}
+
+/// The highest level that a session records or a tool sees; `None` where nothing listens.
+#[must_use]
+pub fn heard_level() -> Option<Level> {
+    [Level::Verbose, Level::Info, Level::Critical].into_iter().find(|level| listens(*level, NO_FILTER))
+}
+
+/// Who is told when a session starts or stops.
+static WATCHER: OnceLock<fn()> = OnceLock::new();
+
+/// Has `told` called whenever a session has started or stopped, and looks for tools. There is one such function; it is kept
+/// from the first call on.
+pub fn watch(told: fn()) {
+    let _ = WATCHER.set(told);
+    super::probe();
+}
+
+/// Tells the watcher. What it panics of is its own affair: the session goes on.
+pub(super) fn changed() {
+    if let Some(told) = WATCHER.get() {
+        let _ = catch_unwind(told);
+    }
 }
 
 #[inline]

@@ -2,11 +2,12 @@
 
 use std::borrow::Cow;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use super::value::{Slice, Values};
 use crate::site::{Level, Memo, Origin, Site};
 use crate::value::{Kind, Shape, TAGGED, is_plain};
+use crate::warn::warn;
 
 /// Most keys of a site.
 pub const MOST_KEYS: usize = 32;
@@ -58,6 +59,16 @@ pub fn sites() -> usize {
     MADE.load(Ordering::Relaxed).min(MOST_SITES)
 }
 
+#[cold]
+fn warn_of_too_many() {
+    static WARNED: AtomicBool = AtomicBool::new(false);
+    if !WARNED.swap(true, Ordering::Relaxed) {
+        warn(format_args!(
+            "the program has made {MOST_SITES} sites of scopes while it ran; what comes from other places is not recorded"
+        ));
+    }
+}
+
 fn keep(text: Cow<'static, str>) -> &'static str {
     match text {
         Cow::Borrowed(text) => text,
@@ -66,12 +77,13 @@ fn keep(text: Cow<'static, str>) -> &'static str {
 }
 
 impl RawSite {
-    /// Makes a site, or nothing where the program has [`MOST_SITES`] already. Each call makes another one: the caller keeps
+    /// Makes a site, or nothing where the program has [`MOST_SITES`] already, of which it warns once. Each call makes another one: the caller keeps
     /// what it was given, one for each place.
     #[must_use]
     pub fn make(description: Description<'_>) -> Option<&'static Self> {
         if MADE.fetch_add(1, Ordering::Relaxed) >= MOST_SITES {
             MADE.store(MOST_SITES, Ordering::Relaxed);
+            warn_of_too_many();
             return None;
         }
         let Description { name, keys, level, filter, module_path, file, line } = description;
