@@ -43,7 +43,7 @@ pub mod session;
 #[doc(hidden)]
 pub mod raw {
     pub use crate::record::raw::{
-        Description, MOST_KEYS, MOST_SITES, RawGuard, RawSite, RawValue, Values, Whole, begin, count, end, hold,
+        Description, MOST_KEYS, MOST_SITES, RawGuard, RawSite, RawValue, STATE, Values, Whole, begin, count, end, hold,
         instant, listens, look, note, open, sites, take,
     };
     pub use crate::site::{Level, NO_FILTER, Site};
