@@ -12,6 +12,7 @@ fn main() {
             println!("cargo::rustc-cdylib-link-arg=-Wl,-install_name,@rpath/libzprof.{version}.dylib");
         }
         "windows" => {}
-        _ => println!("cargo::rustc-cdylib-link-arg=-Wl,-soname,libzprof.so.{version}"),
+        // Threads end long after their scopes, so a library that was loaded stays.
+        _ => println!("cargo::rustc-cdylib-link-arg=-Wl,-soname,libzprof.so.{version},-z,nodelete"),
     }
 }

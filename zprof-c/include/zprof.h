@@ -153,8 +153,8 @@ ZPROF_API void zprof_counter(zprof_site *site, zprof_arg value);
 /* A new flow, for ZPROF_SENDS and ZPROF_RECEIVES: an arrow from one scope to another, whatever their threads. */
 ZPROF_API uint64_t zprof_flow(void);
 
-/* Names the calling thread, for profiles and for debuggers: call it before the thread's first scope. Linux keeps 15 bytes; the
- * main thread is called `main` in profiles. False where it cannot be named. */
+/* Names the calling thread, for profiles and for debuggers: call it before the thread's first scope. Linux keeps 15 bytes.
+ * False where it cannot be named, as the main thread, whose name is the program's and which is called `main` in profiles. */
 ZPROF_API bool zprof_thread_name(const char *name);
 
 /* ---- Sessions ---- */
@@ -198,7 +198,7 @@ typedef struct zprof_options {
 
 /* What a session has left. The texts are the profiler's: they last until it is stopped again or freed. */
 typedef struct zprof_profile {
-    size_t size;               /* set it to sizeof(zprof_profile) */
+    size_t size;               /* sizeof(zprof_profile), as ZPROF_PROFILE_INIT has it */
     const char *protobuf_path; /* the XSpace; NULL if no session was running */
     const char *perfetto_path; /* the trace-viewer JSON */
     const char *const *warnings;
@@ -208,6 +208,9 @@ typedef struct zprof_profile {
     uint64_t dropped_scopes;
     uint64_t duration_ns;
 } zprof_profile;
+
+#define ZPROF_PROFILE_INIT \
+    { sizeof(zprof_profile), NULL, NULL, NULL, 0, 0, 0, 0, 0 }
 
 typedef struct zprof_profiler zprof_profiler;
 

@@ -35,7 +35,9 @@ mod site;
 mod thread;
 
 use std::ffi::c_char;
+use std::io::{self, Write as _};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 pub use scope::{
     zprof_begin, zprof_begin_named, zprof_counter, zprof_end, zprof_flow, zprof_instant, zprof_note, zprof_state,
@@ -70,6 +72,20 @@ pub extern "C" fn zprof_version() -> *const c_char {
 #[unsafe(no_mangle)]
 pub extern "C" fn zprof_enabled() -> bool {
     recorder::ENABLED
+}
+
+/// Says once what was lost: to the program's logger, or to standard error where there is none, as in programs that are all C.
+#[cold]
+fn warn_once(told: &AtomicBool, message: impl FnOnce() -> String) {
+    if told.swap(true, Ordering::Relaxed) {
+        return;
+    }
+    if log::max_level() == log::LevelFilter::Off {
+        // A warning that cannot be told must not end the program, as `eprintln` would.
+        let _ = writeln!(io::stderr(), "zprof: warning: {}", message());
+    } else {
+        log::warn!("{}", message());
+    }
 }
 
 /// Calls `call`; where that panics, which would be a fault of ours or of the program's logger, C gets `otherwise`.

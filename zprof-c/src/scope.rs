@@ -131,6 +131,17 @@ unsafe fn named<'a>(site: *const Site) -> Option<&'a Site> {
 /// As the header says: the site is null or stays for good, and `args` is null or leads to `count` arguments.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zprof_begin(site: *const Site, args: *const Arg, count: usize) -> Scope {
+    // SAFETY: passed on.
+    unsafe { begin(site, args, count) }
+}
+
+/// The same for calls from here: an exported function may turn out to be that of another copy of zprof.
+///
+/// # Safety
+///
+/// As [`zprof_begin`].
+#[inline]
+unsafe fn begin(site: *const Site, args: *const Arg, count: usize) -> Scope {
     // Nothing below panics: it indexes within bounds that it has just taken, and the recorder promises it of itself.
     // SAFETY: passed on.
     let Some(known) = (unsafe { named(site) }) else { return NONE };
@@ -165,14 +176,14 @@ pub unsafe extern "C" fn zprof_begin_named(name: *const c_char, args: *const Arg
         let text = unsafe { CStr::from_ptr(name) };
         if let Some(kept) = names::NAMES.keep(text) {
             // SAFETY: the site stays; the arguments are passed on.
-            return unsafe { zprof_begin(&raw const kept.site, args, count) };
+            return unsafe { begin(&raw const kept.site, args, count) };
         }
         let own = Arg { key: c"name".as_ptr(), value: abi::Payload { s: name }, kind: kind::TEXT, length: UNTIL_NUL };
         // SAFETY: passed on.
         let others = unsafe { abi::args(args, count) };
         let args = [slice::from_ref(&own), others].concat();
         // SAFETY: site and key are statics, and the rest is passed on.
-        unsafe { zprof_begin(&raw const names::MORE_NAMES, args.as_ptr(), args.len()) }
+        unsafe { begin(&raw const names::MORE_NAMES, args.as_ptr(), args.len()) }
     })
 }
 

@@ -8,7 +8,8 @@ use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 
 use crate::abi::{self, Arg, Site};
-use crate::recorder::{Description, MOST_KEYS, RawSite};
+use crate::recorder::{Description, MOST_KEYS, MOST_SITES, RawSite};
+use crate::warn_once;
 
 /// Most variants of a site. Scopes with yet other keys are recorded without arguments.
 const MOST_VARIANTS: usize = 64;
@@ -95,6 +96,7 @@ impl Variant {
         let texts: Vec<_> = keys.iter().map(|key| key.text.to_string_lossy().into_owned().into()).collect();
         // SAFETY: the site's texts are such, says the caller.
         let text = |pointer| unsafe { abi::text(pointer) }.into();
+        static TOLD: AtomicBool = AtomicBool::new(false);
         let raw = RawSite::make(Description {
             name: text(site.name),
             keys: &texts,
@@ -104,6 +106,9 @@ impl Variant {
             file: text(site.file),
             line: site.line,
         });
+        if raw.is_none() {
+            warn_once(&TOLD, || format!("the program has {MOST_SITES} sites; scopes of others are not recorded"));
+        }
         Self { keys, raw, next: AtomicPtr::new(ptr::null_mut()) }
     }
 }
@@ -147,13 +152,13 @@ unsafe fn other(site: &Site, args: &[Arg]) -> Option<(&'static RawSite, usize)> 
             (place, met) = (&variant.next, met + 1);
         } else if met >= MOST_VARIANTS && !args.is_empty() {
             static TOLD: AtomicBool = AtomicBool::new(false);
-            if !TOLD.swap(true, Ordering::Relaxed) {
+            warn_once(&TOLD, || {
                 // SAFETY: it is such text, says the caller.
                 let name = unsafe { abi::text(site.name) };
-                log::warn!(
+                format!(
                     "scope `{name}` has had {MOST_VARIANTS} different lists of keys; with yet others, its arguments are left out"
-                );
-            }
+                )
+            });
             (place, met, args) = (&site.cache, 0, &[]);
         } else {
             if made.is_null() {

@@ -114,8 +114,7 @@ int main(int count, char **arguments) {
         });
     }
     receiver.join();
-    zprof_profile profile{};
-    profile.size = sizeof profile;
+    zprof_profile profile = ZPROF_PROFILE_INIT;
     if (zprof_profiler_stop(profiler, &profile) != ZPROF_OK) {
         std::fprintf(stderr, "%s\n", zprof_last_error());
         return 6;

@@ -64,7 +64,7 @@ int main(int count, char **arguments) {
             return 4;
         }
     }
-    zprof_profile profile = {.size = sizeof profile};
+    zprof_profile profile = ZPROF_PROFILE_INIT;
     if (zprof_profiler_stop(profiler, &profile) != ZPROF_OK) {
         fprintf(stderr, "%s\n", zprof_last_error());
         return 1;

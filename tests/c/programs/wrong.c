@@ -168,9 +168,9 @@ int main(int count, char **arguments) {
     profile.size = sizeof profile;
     say("stop", zprof_profiler_stop(profiler, &profile));
     for (size_t n = 0; n < profile.warning_count; n++) {
-        printf("warning: %.40s\n", profile.warnings[n]);
+        const char *rest = strstr(profile.warnings[n], " or was");
+        printf("warning: %.*s\n", rest == NULL ? 200 : (int)(rest - profile.warnings[n]), profile.warnings[n]);
     }
     zprof_profiler_free(profiler);
-    fprintf(stderr, "%s/plugins/profile/profiling/profiling.xplane.pb\n", arguments[1]);
     return 0;
 }

@@ -3,5 +3,7 @@
 mod build;
 mod half;
 mod header;
+#[allow(unsafe_code)] // loads libraries and calls what is in them
+mod loaded;
 mod programs;
 mod tools;

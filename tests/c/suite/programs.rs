@@ -1,7 +1,7 @@
 //! Programs that are all C or all C++: what they record, and what comes of their mistakes.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
 use zprof_tests::profile::{Line, Stat, Stats, line, read_file, stats};
@@ -154,18 +154,79 @@ fn mistakes_do_no_harm_and_have_the_results_that_the_header_says() {
     let more = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"];
     let program = program(C99, "wrong.c", Linked::Static, &more, folder.path());
     let (stdout, stderr) = run(Command::new(program).arg(folder.path()));
+    let warning = "zprof: warning: scope `site` has had 64 different lists of keys; with yet others, its arguments are left out\n";
+    assert!(stderr.starts_with(warning), "{stderr}");
     let expected = "\
 no error yet: ''
+no place: 3 the place for the profiler is NULL
+size 3: 3 `size` of the options is 3; set it to sizeof(zprof_options), as ZPROF_OPTIONS_INIT does
+NULL then: 1
+session_id: 3 `session_id` is not UTF-8
+path as session_id: 0 
+its start: 3 `session_id` is a path; give a plain name: \"a/../b\"
+max_buffer_bytes: 3 `max_buffer_bytes` is 1; the least that works is 65536
+plugin: 1
+start of NULL: 3 the profiler is NULL
+stop of NULL: 3 the profiler is NULL
+running: 0
+new: 0 
+size 1: 3 `size` of the profile is 1; set it to sizeof(zprof_profile)
+stop of what does not run: 0 
+1 1 5555555555555555
+start: 0 
+start again: 1 failed to start the profiler: another profiler of this process is running; stop it first
+new: 0 
+a second one: 1 failed to start the profiler: another profiler of this process is running; stop it first
+running: 1
+ends without begin: 1 0
+NULL sites: 0 0
+NULL names: 0 0
+ends: 1 0
+end elsewhere: 0, then here: 1
+end of what a thread left open: 0
+out of order: 1 1
+notes: 4096; none of NULL: 0, of no value: 0, of an ended one: 0, of none: 0
+stop: 0 
+warning: scope `inner` ended out of order
 ";
+    // The warning has the place between.
+    let stdout = stdout.replace(&format!(" ({}:85)", package().join("programs/wrong.c").display()), "");
     assert_eq!(stdout, expected);
-    let path = stderr.lines().last().expect("the last line is the path");
-    mistakes(Path::new(path));
+    let space = folder.path().join("plugins/profile/profiling/profiling.xplane.pb");
+    let (lines, _, _) = read_file(&space);
+    let mut names: Vec<&str> = lines.iter().map(|line| line.name.as_str()).collect();
+    names.sort_unstable();
+    assert_eq!(names, ["a name that is ", "main", "main (overlap)"]);
+    assert_eq!(told(line(&lines, "a name that is ")), [("left open", stats([("unfinished", 1.into())]))]);
+    assert_eq!(line(&lines, "main (overlap)").names(), ["inner"]);
+    let main = told(line(&lines, "main"));
+    let main: Vec<(&str, &Stats)> = main.iter().map(|(name, stats)| (*name, stats)).collect();
+    let expected = mistakes();
+    let expected: Vec<(&str, &Stats)> = expected.iter().map(|(name, stats)| (name.as_str(), stats)).collect();
+    // Thousands are too many to read: first what differs.
+    let differs = main.iter().zip(&expected).find(|(main, expected)| main != expected);
+    assert_eq!(differs, None);
+    assert_eq!(main.len(), expected.len());
 }
 
-fn mistakes(space: &Path) {
-    let (lines, warnings, _) = read_file(space);
-    println!("{warnings:?}");
-    for line in &lines {
-        println!("{}: {:?}", line.name, line.told().into_iter().take(120).collect::<Vec<_>>());
-    }
+/// What `wrong.c` records on its main thread.
+fn mistakes() -> Vec<(String, Stats)> {
+    let site = |stats: Stats| ("site".to_owned(), stats);
+    let none = || site(stats([]));
+    let mut expected = vec![none(), none(), ("outer".to_owned(), stats([]))];
+    expected.push(site(stats([
+        ("bad \u{fffd}", "\u{fffd}( and \u{fffd}".into()),
+        ("nul", "a\0b".into()),
+        ("empty", "".into()),
+    ])));
+    let number = |key: String, n: i64| (key, n.into());
+    expected.push(site((0..32).map(|n| number(format!("k{n}"), n)).collect()));
+    // The site has had no keys, those of the two before, and then 61 others.
+    expected.extend((0..61).map(|n| site(vec![number(format!("changing {n}"), n)])));
+    expected.extend((61..80).map(|_| none()));
+    expected.extend((0..4096).map(|n| (format!("name {n}"), stats([("n", n.into())]))));
+    let more = |n: i64| stats([("name", format!("name {n}").as_str().into()), ("n", n.into())]);
+    expected.extend((4096..4200).map(|n| ("(more names)".to_owned(), more(n))));
+    expected.push(site((0..4096).map(|n| number(format!("key {n}"), n)).collect()));
+    expected
 }
