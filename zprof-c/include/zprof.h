@@ -93,8 +93,8 @@ typedef union zprof_value {
     const char *s; /* copied; NULL leaves the argument out */
 } zprof_value;
 
-/* An argument. Keys must be literals, or stay as long; those that begin with '_' have meanings of XProf's. One with the key
- * NULL, or of a kind that is not listed, is left out. */
+/* An argument. Keys are literals, or stay as they are for as long: a key is known again by its address. Those that begin with '_'
+ * have meanings of XProf's. An argument with the key NULL, or of a kind that is not listed, is left out. */
 typedef struct zprof_arg {
     const char *key;
     zprof_value value;

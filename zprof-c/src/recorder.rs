@@ -3,8 +3,8 @@
 use zprof_runtime::__private::Link as _;
 
 pub(crate) use zprof_runtime::raw::{
-    Description, Level, MOST_KEYS, MOST_SITES, NO_FILTER, RawGuard, RawSite, RawValue, STATE, begin, count, end, instant,
-    listens, note,
+    Description, Level, MOST_KEYS, MOST_SITES, NO_FILTER, RawGuard, RawSite, RawValue, STATE, begin, count, end,
+    instant, listens, note,
 };
 pub(crate) use zprof_runtime::{ENABLED, Flow};
 

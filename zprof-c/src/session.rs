@@ -71,7 +71,8 @@ thread_local! {
 
 /// Gives the status of a call, and keeps its message.
 fn answer(call: impl FnOnce() -> Outcome) -> i32 {
-    let fault = || Err(Failure { status: status::INTERNAL, message: "zprof panicked; standard error says more".into() });
+    let fault =
+        || Err(Failure { status: status::INTERNAL, message: "zprof panicked; standard error says more".into() });
     let Err(failure) = shielded(None, || Some(call())).unwrap_or_else(fault) else { return status::OK };
     let message = c_string(&failure.message);
     // Late in a thread's life there is nowhere to keep it.
@@ -253,8 +254,8 @@ pub unsafe extern "C" fn zprof_profiler_start(profiler: *const Handle) -> i32 {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zprof_profiler_stop(profiler: *const Handle, profile: *mut abi::Profile) -> i32 {
     answer(|| {
-        // SAFETY: a profile begins with its size, says the caller.
-        let size = if profile.is_null() { 0 } else { unsafe { (*profile).size } };
+        // SAFETY: it is null, or a profile begins with its size, says the caller.
+        let size = unsafe { profile.cast::<usize>().as_ref() }.copied().unwrap_or(0);
         if !profile.is_null() && size < size_of::<usize>() {
             return Err(invalid(format_args!("`size` of the profile is {size}; set it to sizeof(zprof_profile)")));
         }

@@ -69,8 +69,7 @@ impl Variant {
     fn append(&self, late: *mut Self) {
         let mut last = self;
         if !late.is_null() {
-            while let Err(next) =
-                last.next.compare_exchange(ptr::null_mut(), late, Ordering::AcqRel, Ordering::Acquire)
+            while let Err(next) = last.next.compare_exchange(ptr::null_mut(), late, Ordering::AcqRel, Ordering::Acquire)
             {
                 // SAFETY: variants are never freed.
                 let Some(next) = (unsafe { next.as_ref() }) else { return };

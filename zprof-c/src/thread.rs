@@ -14,9 +14,9 @@ pub(crate) fn name(name: &CStr) -> bool {
     }
     let mut short = [0_u8; MOST + 1];
     short[..end].copy_from_slice(&name.as_bytes()[..end]);
-    // SAFETY: neither has arguments, and neither fails.
-    let (tid, pid) = unsafe { (libc::syscall(libc::SYS_gettid), libc::getpid()) };
-    if tid == pid.into() {
+    // SAFETY: it has no arguments and does not fail.
+    let tid = unsafe { libc::syscall(libc::SYS_gettid) };
+    if u32::try_from(tid) == Ok(std::process::id()) {
         return false;
     }
     // SAFETY: it has no arguments and does not fail.

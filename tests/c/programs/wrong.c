@@ -110,10 +110,10 @@ static void scopes(void) {
     zprof_end(zprof_begin(&site, many, 40));
 
     /* One site, but keys of all kinds: the last have none left. */
+    static char changing[80][32];
     for (int n = 0; n < 80; n++) {
-        char key[32];
-        snprintf(key, sizeof key, "changing %d", n);
-        const zprof_arg arg = ZPROF_INT(key, n);
+        snprintf(changing[n], sizeof changing[n], "changing %d", n);
+        const zprof_arg arg = ZPROF_INT(changing[n], n);
         zprof_end(zprof_begin(&site, &arg, 1));
     }
 

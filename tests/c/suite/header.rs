@@ -118,7 +118,14 @@ fn expected() -> String {
 /// The bytes of options, in their order.
 fn bytes(options: &Options) -> String {
     let Options {
-        size, filter_mask, max_buffer_bytes, prefault_bytes, host_tracer_level, device_tracer_level, python_tracer_level, ..
+        size,
+        filter_mask,
+        max_buffer_bytes,
+        prefault_bytes,
+        host_tracer_level,
+        device_tracer_level,
+        python_tracer_level,
+        ..
     } = *options;
     let nulls = [options.repository_path, options.session_id, options.hostname, options.plugin];
     assert!(nulls.iter().all(|pointer| pointer.is_null()));

@@ -77,7 +77,10 @@ fn threads(linked: Linked, more: &[&str]) {
     let first = line(&lines, "worker 0");
     assert_eq!(first.events[0].site, source("\"work\""));
     assert_eq!(first.events[2].site, source("\"innermost\""));
-    assert_eq!(first.event_kinds(), BTreeMap::from([("innermost", 1), ("round", 1), ("tick", 1), ("tock", 1), ("work", 1)]));
+    assert_eq!(
+        first.event_kinds(),
+        BTreeMap::from([("innermost", 1), ("round", 1), ("tick", 1), ("tock", 1), ("work", 1)])
+    );
 }
 
 /// How many sites each name has.
