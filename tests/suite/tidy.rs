@@ -10,6 +10,7 @@ const UNSAFE: &[&str] = &[
     "examples/examples/pjrt/plugin.rs",
     "zprof-c/src/abi.rs",
     "zprof-c/src/names.rs",
+    "zprof-c/src/open.rs",
     "zprof-c/src/scope.rs",
     "zprof-c/src/session.rs",
     "zprof-c/src/site.rs",

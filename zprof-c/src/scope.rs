@@ -6,8 +6,8 @@ use std::sync::atomic::AtomicU64;
 use std::{ptr, slice, str};
 
 use crate::abi::{self, Arg, Scope, Site, UNTIL_NUL, kind};
-use crate::recorder::{self, Level, MOST_KEYS, NO_FILTER, RawGuard, RawSite, RawValue, listens};
-use crate::{names, shielded, site};
+use crate::recorder::{self, MOST_KEYS, RawGuard, RawSite, RawValue, is_off};
+use crate::{names, open, shielded, site};
 
 /// Where the word is that says who listens.
 #[unsafe(no_mangle)]
@@ -17,62 +17,62 @@ pub static zprof_state: &AtomicU64 = recorder::STATE;
 /// A scope that there is none of.
 const NONE: Scope = Scope { id: 0, site: ptr::null() };
 
+/// Text that is no UTF-8.
+struct Broken<'a>(&'a [u8]);
+
 /// The text of an argument.
 ///
 /// # Safety
 ///
-/// The argument is a text: it is null, or leads to `length` bytes or to a NUL.
+/// The argument is a text: it is null, or leads to `length` bytes or to a NUL, which stay for `'a`.
 #[inline]
-unsafe fn text_of<'a>(arg: &Arg) -> Option<Cow<'a, str>> {
+unsafe fn text_of<'a>(arg: &Arg) -> Result<RawValue<'a>, Broken<'a>> {
     // SAFETY: the argument is a text.
     let pointer = unsafe { arg.value.s };
     if pointer.is_null() {
-        return None;
+        return Ok(RawValue::Absent);
     }
     let bytes = if arg.length == UNTIL_NUL {
         // SAFETY: there is a NUL, says the caller.
         unsafe { CStr::from_ptr(pointer) }.to_bytes()
     } else {
-        let length = usize::try_from(arg.length).ok()?;
+        // Addresses have at least 32 bits.
+        #[allow(clippy::cast_possible_truncation)]
+        let length = arg.length as usize;
         // SAFETY: there are as many bytes, says the caller.
         unsafe { slice::from_raw_parts(pointer.cast::<u8>(), length) }
     };
-    Some(match str::from_utf8(bytes) {
-        Ok(text) => Cow::Borrowed(text),
-        Err(_) => String::from_utf8_lossy(bytes),
-    })
+    if bytes.is_ascii() {
+        // SAFETY: ASCII is UTF-8; and this is found out faster, for texts as short as they are.
+        return Ok(RawValue::Text(unsafe { str::from_utf8_unchecked(bytes) }));
+    }
+    str::from_utf8(bytes).map(RawValue::Text).map_err(|_| Broken(bytes))
 }
 
-/// The value of an argument. A text is put into `text`.
+/// The value of an argument.
 ///
 /// # Safety
 ///
-/// A text is null, or leads to `length` bytes or to a NUL.
+/// A text is null, or leads to `length` bytes or to a NUL, which stay for `'a`.
 #[inline]
-unsafe fn value<'a>(arg: &Arg, text: &'a mut Cow<'_, str>) -> RawValue<'a> {
+unsafe fn value<'a>(arg: &Arg) -> Result<RawValue<'a>, Broken<'a>> {
     if arg.key.is_null() {
-        return RawValue::Absent;
+        return Ok(RawValue::Absent);
     }
     // SAFETY: all bits are numbers, and no member of the union is shorter than another, but for pointers of 32 bits, which
     // the kind says are not there.
     let bits = || unsafe { arg.value.u };
-    match arg.kind {
+    Ok(match arg.kind {
         kind::BOOL => RawValue::Bool(bits() != 0),
         kind::INT => RawValue::Signed(i64::from_ne_bytes(bits().to_ne_bytes())),
         kind::UINT => RawValue::Unsigned(bits()),
         kind::FLOAT => RawValue::Float(f64::from_bits(bits())),
         // SAFETY: it is a text.
-        kind::TEXT => match unsafe { text_of(arg) } {
-            None => RawValue::Absent,
-            Some(told) => {
-                *text = told;
-                RawValue::Text(text)
-            }
-        },
+        kind::TEXT => return unsafe { text_of(arg) },
         kind::SENDS => RawValue::Sends(bits()),
         kind::RECEIVES => RawValue::Receives(bits()),
         _ => RawValue::Absent,
-    }
+    })
 }
 
 /// Gives the recorder's site and values to `with`.
@@ -103,13 +103,41 @@ unsafe fn valued<const N: usize, R>(
     args: &[Arg],
     with: impl FnOnce(&'static RawSite, &[RawValue<'_>]) -> R,
 ) -> R {
-    let mut texts: [Cow<'_, str>; N] = [const { Cow::Borrowed("") }; N];
     let mut values = [RawValue::Absent; N];
-    for ((place, arg), text) in values.iter_mut().zip(args).zip(&mut texts) {
+    for (place, arg) in values.iter_mut().zip(args) {
         // SAFETY: passed on.
-        *place = unsafe { value(arg, text) };
+        match unsafe { value(arg) } {
+            Ok(value) => *place = value,
+            // SAFETY: passed on.
+            Err(_) => return unsafe { repaired(site, args, with) },
+        }
     }
     with(site, &values[..args.len().min(N)])
+}
+
+/// The same for arguments among which is text that is no UTF-8.
+///
+/// # Safety
+///
+/// As [`told`].
+#[cold]
+unsafe fn repaired<R>(
+    site: &'static RawSite,
+    args: &[Arg],
+    with: impl FnOnce(&'static RawSite, &[RawValue<'_>]) -> R,
+) -> R {
+    // SAFETY: passed on.
+    let values: Vec<Result<RawValue<'_>, Broken<'_>>> = args.iter().map(|arg| unsafe { value(arg) }).collect();
+    let texts: Vec<Cow<'_, str>> = values
+        .iter()
+        .map(|value| value.as_ref().map_or_else(|broken| String::from_utf8_lossy(broken.0), |_| Cow::Borrowed("")))
+        .collect();
+    let told: Vec<RawValue<'_>> = values
+        .iter()
+        .zip(&texts)
+        .map(|(value, text)| value.as_ref().map_or(RawValue::Text(text), |value| *value))
+        .collect();
+    with(site, &told)
 }
 
 /// The site, if it has a name.
@@ -145,13 +173,13 @@ unsafe fn begin(site: *const Site, args: *const Arg, count: usize) -> Scope {
     // Nothing below panics: it indexes within bounds that it has just taken, and the recorder promises it of itself.
     // SAFETY: passed on.
     let Some(known) = (unsafe { named(site) }) else { return NONE };
-    if !listens(Level::Critical, NO_FILTER) {
+    if is_off() {
         return Scope { id: 0, site };
     }
     // SAFETY: passed on.
     let args = unsafe { abi::args(args, count) };
     // SAFETY: passed on.
-    match unsafe { told(known, args, |raw, values| recorder::begin(raw, values)) } {
+    match unsafe { told(known, args, |raw, values| open::begin(raw, values)) } {
         None | Some(0) => NONE,
         Some(id) => Scope { id, site },
     }
@@ -168,7 +196,7 @@ pub unsafe extern "C" fn zprof_begin_named(name: *const c_char, args: *const Arg
         if name.is_null() {
             return NONE;
         }
-        if !listens(Level::Critical, NO_FILTER) {
+        if is_off() {
             // Its name would have to be kept until somebody listens.
             return NONE;
         }
@@ -195,9 +223,9 @@ pub unsafe extern "C" fn zprof_begin_named(name: *const c_char, args: *const Arg
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zprof_end(scope: Scope) -> bool {
     if scope.id != 0 {
-        return recorder::end(scope.id);
+        return open::end(scope.id);
     }
-    if listens(Level::Critical, NO_FILTER) {
+    if !is_off() {
         // SAFETY: its site stays.
         unsafe { end_unheard(scope.site) };
     }
@@ -229,15 +257,16 @@ unsafe fn end_unheard(site: *const Site) {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zprof_note(scope: Scope, arg: Arg) -> bool {
     shielded(false, || {
-        let mut text = Cow::Borrowed("");
         // SAFETY: passed on.
-        let value = unsafe { value(&arg, &mut text) };
-        if scope.id == 0 || matches!(value, RawValue::Absent) {
+        let value = unsafe { value(&arg) };
+        if scope.id == 0 || matches!(value, Ok(RawValue::Absent)) {
             return false;
         }
         // SAFETY: there is a key, since there is a value.
         let key = unsafe { CStr::from_ptr(arg.key) };
-        names::KEYS.keep(key).is_some_and(|key| recorder::note(scope.id, &key.text, value))
+        let text = value.as_ref().map_or_else(|broken| String::from_utf8_lossy(broken.0), |_| Cow::Borrowed(""));
+        let value = value.as_ref().map_or(RawValue::Text(&text), |value| *value);
+        names::KEYS.keep(key).is_some_and(|key| open::note(scope.id, &key.text, value))
     })
 }
 
@@ -250,7 +279,7 @@ pub unsafe extern "C" fn zprof_note(scope: Scope, arg: Arg) -> bool {
 pub unsafe extern "C" fn zprof_instant(site: *const Site, args: *const Arg, count: usize) {
     // SAFETY: passed on.
     let Some(known) = (unsafe { named(site) }) else { return };
-    if listens(Level::Critical, NO_FILTER) {
+    if !is_off() {
         // SAFETY: passed on.
         let args = unsafe { abi::args(args, count) };
         // SAFETY: passed on.
@@ -267,7 +296,7 @@ pub unsafe extern "C" fn zprof_instant(site: *const Site, args: *const Arg, coun
 pub unsafe extern "C" fn zprof_counter(site: *const Site, arg: Arg) {
     // SAFETY: passed on.
     let Some(known) = (unsafe { named(site) }) else { return };
-    if listens(Level::Critical, NO_FILTER) {
+    if !is_off() {
         let count = |raw, values: &[RawValue<'_>]| values.iter().for_each(|&value| recorder::count(raw, value));
         // SAFETY: passed on.
         unsafe { told(known, slice::from_ref(&arg), count) };

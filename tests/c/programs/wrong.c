@@ -88,6 +88,24 @@ static void scopes(void) {
     second = zprof_end(two);
     printf("out of order: %d %d\n", first, second);
 
+    /* Deeper than usual, and every third ends before those inside it. */
+    enum { DEPTH = 100 };
+    zprof_scope deep[DEPTH];
+    int ended = 0, again = 0;
+    for (int n = 0; n < DEPTH; n++) {
+        const zprof_arg arg = ZPROF_INT("n", n);
+        deep[n] = zprof_begin(&inner, &arg, 1);
+    }
+    for (int n = 0; n < DEPTH; n += 3) {
+        zprof_note(deep[n], ZPROF_BOOL("third", true));
+        ended += zprof_end(deep[n]);
+    }
+    for (int n = DEPTH - 1; n >= 0; n--) {
+        ended += zprof_end(deep[n]);
+        again += zprof_end(deep[n]);
+    }
+    printf("deep: %d ended, %d again\n", ended, again);
+
     /* Arguments that are none. */
     const zprof_arg odd[] = {
         ZPROF_INT(NULL, 1),

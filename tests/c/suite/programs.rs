@@ -188,8 +188,10 @@ ends: 1 0
 end elsewhere: 0, then here: 1
 end of what a thread left open: 0
 out of order: 1 1
-notes: 4096; none of NULL: 0, of no value: 0, of an ended one: 0, of none: 0
+deep: 100 ended, 0 again
+notes: 4095; none of NULL: 0, of no value: 0, of an ended one: 0, of none: 0
 stop: 0 
+warning: scope `inner` ended out of order
 warning: scope `inner` ended out of order
 ";
     // The warning has the place between.
@@ -201,9 +203,26 @@ warning: scope `inner` ended out of order
     names.sort_unstable();
     assert_eq!(names, ["a name that is ", "main", "main (overlap)"]);
     assert_eq!(told(line(&lines, "a name that is ")), [("left open", stats([("unfinished", 1.into())]))]);
-    assert_eq!(line(&lines, "main (overlap)").names(), ["inner"]);
-    let main = told(line(&lines, "main"));
-    let main: Vec<(&str, &Stats)> = main.iter().map(|(name, stats)| (*name, stats)).collect();
+    // Of what ended out of order all is there, on one line or the other, and nothing else is on the second.
+    let [main, overlap] = ["main", "main (overlap)"].map(|name| told(line(&lines, name)));
+    assert!(overlap.iter().all(|(name, _)| *name == "inner"));
+    let mut inner: Vec<(Option<i64>, bool)> = main
+        .iter()
+        .chain(&overlap)
+        .filter(|(name, _)| *name == "inner")
+        .map(|(_, stats)| {
+            let number = stats.iter().find_map(|(key, stat)| match stat {
+                Stat::Int(number) if key == "n" => Some(*number),
+                _ => None,
+            });
+            (number, stats.contains(&("third".to_owned(), 1.into())))
+        })
+        .collect();
+    inner.sort_unstable();
+    let deep = (0..100).map(|n| (Some(n), n % 3 == 0));
+    assert_eq!(inner, [(None, false)].into_iter().chain(deep).collect::<Vec<_>>());
+    let main = main.iter().filter(|(name, _)| *name != "inner");
+    let main: Vec<(&str, &Stats)> = main.map(|(name, stats)| (*name, stats)).collect();
     let expected = mistakes();
     let expected: Vec<(&str, &Stats)> = expected.iter().map(|(name, stats)| (name.as_str(), stats)).collect();
     // Thousands are too many to read: first what differs.
@@ -230,6 +249,7 @@ fn mistakes() -> Vec<(String, Stats)> {
     expected.extend((0..4096).map(|n| (format!("name {n}"), stats([("n", n.into())]))));
     let more = |n: i64| stats([("name", format!("name {n}").as_str().into()), ("n", n.into())]);
     expected.extend((4096..4200).map(|n| ("(more names)".to_owned(), more(n))));
-    expected.push(site((0..4096).map(|n| number(format!("key {n}"), n)).collect()));
+    // One key of the 4096 was another's.
+    expected.push(site((0..4095).map(|n| number(format!("key {n}"), n)).collect()));
     expected
 }
