@@ -179,7 +179,7 @@ unsafe fn begin(site: *const Site, args: *const Arg, count: usize) -> Scope {
     // SAFETY: passed on.
     let args = unsafe { abi::args(args, count) };
     // SAFETY: passed on.
-    match unsafe { told(known, args, |raw, values| open::begin(raw, values)) } {
+    match unsafe { told(known, args, open::begin) } {
         None | Some(0) => NONE,
         Some(id) => Scope { id, site },
     }
