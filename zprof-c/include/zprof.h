@@ -12,6 +12,9 @@
  * aborts, or fails on NULL, on text that is no UTF-8 (which is repaired), or on ends without a begin; each says what it
  * does then.
  *
+ * Each copy of zprof in a process has a recorder and a session of its own: link one, and let libraries that are loaded later
+ * take its symbols.
+ *
  * Define ZPROF_DISABLE before the include, and the macros are nothing: the library need not be linked then.
  */
 #ifndef ZPROF_H
