@@ -8,6 +8,13 @@ use std::path::{Path, PathBuf};
 const UNSAFE: &[&str] = &[
     "examples/examples/pjrt/abi.rs",
     "examples/examples/pjrt/plugin.rs",
+    "zprof-c/src/abi.rs",
+    "zprof-c/src/names.rs",
+    "zprof-c/src/open.rs",
+    "zprof-c/src/scope.rs",
+    "zprof-c/src/session.rs",
+    "zprof-c/src/site.rs",
+    "zprof-c/src/thread.rs",
     "zprof-cli/src/run/signals.rs",
     "zprof-runtime/src/clock.rs",
     "zprof-runtime/src/annotate/nvtx.rs",

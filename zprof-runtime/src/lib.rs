@@ -53,7 +53,7 @@ pub mod bridge {
 #[doc(hidden)]
 pub mod raw {
     pub use crate::record::raw::{
-        Description, Key, MOST_KEYS, MOST_SITES, RawGuard, RawSite, RawValue, Values, Whole, begin, count, end,
+        Description, Key, MOST_KEYS, MOST_SITES, RawGuard, RawSite, RawValue, STATE, Values, Whole, begin, count, end,
         heard_level, hold, instant, listens, look, note, open, sites, take, watch,
     };
     pub use crate::site::{Level, NO_FILTER, Site};

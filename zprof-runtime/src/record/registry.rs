@@ -174,6 +174,12 @@ impl Shared {
         Word(self.state.load(Ordering::Relaxed))
     }
 
+    /// Where the state word is.
+    #[cfg(not(zprof_loom))]
+    pub(crate) const fn state(&self) -> &AtomicU64 {
+        &self.state
+    }
+
     /// Whether `word` is of the present session, or of the last one where there is none.
     pub(crate) fn is_current(&self, word: Word) -> bool {
         // Acquire pairs with the Release in `open_session`: whoever drained the session before is done with it.

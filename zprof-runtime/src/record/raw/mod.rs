@@ -13,6 +13,7 @@ mod whole;
 use std::marker::PhantomData;
 use std::panic::catch_unwind;
 use std::sync::OnceLock;
+use std::sync::atomic::AtomicU64;
 
 pub use held::{Key, begin, end, hold, look, note, take};
 pub use site::{Description, MOST_KEYS, MOST_SITES, RawSite, sites};
@@ -23,7 +24,7 @@ use super::guard::{end_parts, is_heard, is_recorded, may_be_heard, open_parts, u
 use super::marks::heard;
 use super::registry::Word;
 use super::ring::{Mark, NOWHERE_FROM};
-use super::thread::with_local;
+use super::thread::{SHARED, with_local};
 use crate::ceiling::is_compiled;
 use crate::site::{Level, NO_FILTER, Origin, Site};
 use crate::value::{One, ReceivesWord, SendsWord, Value as _};
@@ -40,6 +41,10 @@ pub struct RawGuard {
     range: u64,
     _stays: PhantomData<*const ()>,
 }
+
+/// The word that says who listens: while nobody does, its low half is 0. For code that can call nothing of ours before it
+/// knows.
+pub static STATE: &AtomicU64 = SHARED.state();
 
 /// Whether anything listens to sites of this level and filter.
 #[inline]
@@ -107,6 +112,11 @@ fn open_slice<V: Values + ?Sized>(site: &'static RawSite, values: &V, slice: imp
 }
 
 impl RawGuard {
+    /// The guard of a scope that opened while nothing listened.
+    pub fn unheard(site: &'static RawSite) -> Self {
+        Self { mark: unheard(Word(0)), site, range: 0, _stays: PhantomData }
+    }
+
     /// Ends the scope.
     #[inline]
     pub fn end(self) {

@@ -1,0 +1,79 @@
+//! One timeline: this program is half Rust and half C.
+
+use std::thread;
+
+use zprof::ProfilerOptions;
+use zprof_tests::profile::{Session, Stat, Stats, recorded, stats};
+use zprof_tests_c::{Across, receive, scopes, start};
+
+#[test]
+fn scopes_of_both_nest_on_one_line() {
+    let recorded = recorded(|| {
+        zprof::scope!("rust.outer", n = 1);
+        scopes(1, || {
+            zprof::scope!("rust.inner");
+            scopes(0, || zprof::instant!("rust.instant"));
+        });
+    });
+    let line = recorded.own_line();
+    assert_eq!(line.tree(), "rust.outer(c.scope(c.scope(rust.inner(c.scope(rust.instant)))))");
+    let depth = |depth: i64| stats([("depth", depth.into())]);
+    assert_eq!(
+        line.told(),
+        [
+            ("rust.outer", &stats([("n", 1.into())])),
+            ("c.scope", &depth(1)),
+            ("c.scope", &depth(0)),
+            ("rust.inner", &stats([])),
+            ("c.scope", &depth(0)),
+            ("rust.instant", &stats([])),
+        ]
+    );
+    let source = line.events[1].site.iter().find(|(key, _)| key == "source").expect("C sites have places");
+    let Stat::Text(place) = &source.1 else { panic!("{source:?}") };
+    assert!(place.contains("programs/half.c:"), "{place}");
+    assert_eq!(line.events[1].site.iter().find(|(key, _)| key == "module_path").expect("and modules").1, "c".into());
+    assert_eq!(recorded.warnings, Vec::<String>::new());
+}
+
+#[test]
+fn a_flow_goes_from_rust_to_c() {
+    let recorded = recorded(|| {
+        let flow = zprof::flow();
+        zprof::scope!("rust.send", sends = flow);
+        let number = zprof_c::flow_number(flow);
+        let name = "receiver".to_owned();
+        let thread = thread::Builder::new().name(name).spawn(move || receive(number)).expect("a thread");
+        thread.join().expect("it does not panic");
+        i64::try_from(number).expect("numbers are small")
+    });
+    let flow = |key, kind| stats([(kind, 0.into()), (key, recorded.value.into())]);
+    assert_eq!(recorded.own_line().told(), [("rust.send", &flow("_p", "_pt"))]);
+    assert_eq!(recorded.line("receiver").told(), [("c.receive", &flow("_c", "_ct"))]);
+    let counters = recorded.line("_counters_");
+    assert_eq!(counters.told(), [("received", &stats([("value", 1.into())]))]);
+}
+
+#[test]
+fn what_is_open_at_start_or_stop_is_marked() {
+    let mut session = Session::new(ProfilerOptions::default());
+    let (before, never) = (Across::open(), Across::open());
+    session.start();
+    before.end();
+    let at_stop = Across::open();
+    let first = session.stop();
+    at_stop.end();
+    never.end();
+    let told: Vec<&Stats> = first.own_line().events.iter().map(|event| &event.stats).collect();
+    let mark = |name: &str| stats([(name, 1.into())]);
+    assert_eq!(told, [&mark("started_before"), &mark("unfinished")]);
+    assert_eq!(first.own_line().names(), ["c.across", "c.across"]);
+}
+
+#[test]
+fn a_process_has_one_session_whichever_half_starts_it() {
+    let mut session = Session::new(ProfilerOptions::default());
+    session.start();
+    assert_eq!(start(), zprof_c::abi::status::ALREADY_ACTIVE);
+    assert_eq!(session.stop().warnings, Vec::<String>::new());
+}

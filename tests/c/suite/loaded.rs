@@ -1,0 +1,99 @@
+//! Libraries that are loaded while the program runs: one that uses the program's zprof, and one that is a second copy of it.
+
+use std::ffi::{CString, c_char, c_int};
+use std::process::Command;
+use std::ptr;
+
+use libloading::{Library, Symbol};
+use zprof_c::Handle;
+use zprof_c::abi::{OPTIONS_INIT, Options, Profile, Scope, Site, status};
+use zprof_tests::profile::{read_file, recorded, stats};
+
+use crate::build::{C99, WARNINGS, installed, package, run};
+
+#[test]
+fn a_library_in_c_records_into_the_program_that_loads_it() {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let library = folder.path().join("libloaded.so");
+    let mut command = Command::new(C99[0]);
+    command.args(&C99[1..]).args(WARNINGS).args(["-shared", "-fPIC"]).arg(package().join("programs/loaded.c"));
+    run(command.arg("-I").arg(installed().join("include")).arg("-o").arg(&library));
+    // SAFETY: the library has no initialisers.
+    let library = unsafe { Library::new(library) }.expect("it can be loaded");
+    // SAFETY: the library declares the symbol with this type.
+    let work: Symbol<'_, extern "C" fn(c_int)> = unsafe { library.get(b"loaded_work") }.expect("it is there");
+    let recorded = recorded(|| {
+        zprof::scope!("program");
+        work(7);
+    });
+    assert_eq!(recorded.own_line().tree(), "program(loaded)");
+    assert_eq!(recorded.own_line().event("loaded").stats, stats([("number", 7.into())]));
+    // Its sites are in it.
+    std::mem::forget(library);
+}
+
+/// The second copy's functions.
+struct Copy(Library);
+
+impl Copy {
+    fn get<F>(&self, name: &str) -> Symbol<'_, F> {
+        // SAFETY: each use below names the type that the library declares.
+        unsafe { self.0.get(name.as_bytes()) }.unwrap_or_else(|error| panic!("{name}: {error}"))
+    }
+}
+
+#[test]
+fn a_second_copy_in_the_process_has_a_recorder_and_a_session_of_its_own() {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    // SAFETY: the library's initialisers are those of Rust.
+    let copy = Copy(unsafe { Library::new(installed().join("lib/libzprof.so")) }.expect("it can be loaded"));
+    let path = CString::new(folder.path().to_str().expect("it is UTF-8")).expect("no NUL in it");
+    let options = Options { repository_path: path.as_ptr(), ..OPTIONS_INIT };
+    let site = Site {
+        name: c"in the copy".as_ptr(),
+        module: ptr::null(),
+        file: ptr::null(),
+        cache: ptr::null_mut::<zprof_c::Variant>().into(),
+        filter: 0,
+        line: 0,
+        level: 1,
+    };
+    let mut profiler: *mut Handle = ptr::null_mut();
+    let new: Symbol<'_, unsafe extern "C" fn(*const Options, *mut *mut Handle) -> c_int> =
+        copy.get("zprof_profiler_new");
+    // SAFETY: options and place are there.
+    assert_eq!(unsafe { new(&raw const options, &raw mut profiler) }, status::OK);
+    let start: Symbol<'_, unsafe extern "C" fn(*mut Handle) -> c_int> = copy.get("zprof_profiler_start");
+    let named: Symbol<'_, unsafe extern "C" fn(*const c_char, *const u8, usize) -> Scope> =
+        copy.get("zprof_begin_named");
+    let begin: Symbol<'_, unsafe extern "C" fn(*const Site, *const u8, usize) -> Scope> = copy.get("zprof_begin");
+    let end: Symbol<'_, unsafe extern "C" fn(Scope) -> bool> = copy.get("zprof_end");
+    let ours = recorded(|| {
+        // SAFETY: the profiler was made above.
+        assert_eq!(unsafe { start(profiler) }, status::OK);
+        zprof::scope!("in the program");
+        // SAFETY: the site lives until the session is read, and there are no arguments.
+        let outer = unsafe { begin(&raw const site, ptr::null(), 0) };
+        // SAFETY: the name ends at a NUL, and there are no arguments.
+        let inner = unsafe { named(c"by name".as_ptr(), ptr::null(), 0) };
+        // A number of one copy means nothing to the other.
+        // SAFETY: it is a scope.
+        assert!(!unsafe { zprof_c::zprof_end(inner) });
+        // SAFETY: they are the copy's.
+        assert!(unsafe { end(inner) });
+        // SAFETY: as above.
+        assert!(unsafe { end(outer) });
+    });
+    assert_eq!(ours.own_line().tree(), "in the program");
+    let stop: Symbol<'_, unsafe extern "C" fn(*mut Handle, *mut Profile) -> c_int> = copy.get("zprof_profiler_stop");
+    // SAFETY: the profiler was made above, and no profile is wanted.
+    assert_eq!(unsafe { stop(profiler, ptr::null_mut()) }, status::OK);
+    let free: Symbol<'_, unsafe extern "C" fn(*mut Handle)> = copy.get("zprof_profiler_free");
+    // SAFETY: it is not used any more.
+    unsafe { free(profiler) };
+    let (lines, ..) = read_file(&folder.path().join("plugins/profile/profiling/profiling.xplane.pb"));
+    let trees: Vec<String> = lines.iter().map(|line| line.tree()).collect();
+    assert_eq!(trees, ["in the copy(by name)"]);
+    // It has left destructors with this thread.
+    std::mem::forget(copy);
+}

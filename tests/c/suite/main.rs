@@ -1,0 +1,9 @@
+//! The C API: its header, programs in C and C++, and a program that is half Rust: this one.
+
+mod build;
+mod half;
+mod header;
+#[allow(unsafe_code)] // loads libraries and calls what is in them
+mod loaded;
+mod programs;
+mod tools;
