@@ -66,6 +66,7 @@ const CONDITIONAL: &[&str] = &[
     "zprof-runtime/src/session/ends/elsewhere.rs",
     "zprof-runtime/src/session/ends/mod.rs",
     "zprof-runtime/src/session/ends/unix.rs",
+    "zprof-runtime/src/session/exit.rs",
     "zprof-runtime/src/xspace/source.rs",
 ];
 

@@ -184,9 +184,12 @@ typedef struct zprof_options {
     const char *session_id;      /* name of the run's folder below it; NULL is "profiling" */
     const char *hostname;        /* host part of the file names; NULL is "profiling" */
     const char *plugin;          /* PJRT plugin: NULL is none, "auto" the one that is found, else the path of its library */
+    const char *directives;      /* levels of modules, "my_lib=verbose,other=off"; NULL is none */
     uint64_t filter_mask;        /* UINT64_MAX takes all scopes */
     uint64_t max_buffer_bytes;   /* 0 is 256 MiB */
     uint64_t prefault_bytes;     /* UINT64_MAX is 32 MiB */
+    uint64_t keep_last_ns;       /* keeps the records of the last so many ns; 0 keeps all */
+    uint64_t keep_last_bytes;    /* the same in bytes of each thread; 0 keeps all */
     uint32_t host_tracer_level;
     uint32_t device_tracer_level;
     uint32_t python_tracer_level;
@@ -197,9 +200,9 @@ typedef struct zprof_options {
 } zprof_options;
 
 #define ZPROF_OPTIONS_INIT \
-    { sizeof(zprof_options), NULL, NULL, NULL, NULL, UINT64_MAX, 0, UINT64_MAX, 3, 3, 1, false, false, false, false }
+    { sizeof(zprof_options), NULL, NULL, NULL, NULL, NULL, UINT64_MAX, 0, UINT64_MAX, 0, 0, 3, 3, 1, false, false, false, false }
 
-/* What a session has left. The texts are the profiler's: they last until it is stopped again or freed. */
+/* What a session has left. The texts are the profiler's: they last until its next stop or snapshot, or until it is freed. */
 typedef struct zprof_profile {
     size_t size;               /* sizeof(zprof_profile), as ZPROF_PROFILE_INIT has it */
     const char *protobuf_path; /* the XSpace; NULL if no session was running */
@@ -227,6 +230,14 @@ ZPROF_API zprof_status zprof_profiler_start(zprof_profiler *profiler);
 /* Stops the session, writes its files and says in *profile, unless that is NULL, what there is; where none was running, all of
  * it is NULL and 0. After ZPROF_IO the session is kept, and another stop tries again. */
 ZPROF_API zprof_status zprof_profiler_stop(zprof_profiler *profiler, zprof_profile *profile);
+
+/* Writes what the session holds to a run's folder of its own, and lets the session go on; says in *profile, unless that is
+ * NULL, where. With keep_last_ns or keep_last_bytes that is the latest part. */
+ZPROF_API zprof_status zprof_profiler_snapshot(zprof_profiler *profiler, zprof_profile *profile);
+
+/* Profiles the program from here to its end if the environment variable ZPROF asks for it, as `ZPROF=1 ./program` does; says in
+ * *profiling, unless that is NULL, whether it does. Call it first in main. docs/profiling.md has a chapter, "From outside". */
+ZPROF_API zprof_status zprof_init_from_env(bool *profiling);
 
 /* Whether it is recording; false for NULL. */
 ZPROF_API bool zprof_profiler_is_running(const zprof_profiler *profiler);

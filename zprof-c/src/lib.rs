@@ -46,8 +46,8 @@ pub use scope::{
     zprof_thread_name,
 };
 pub use session::{
-    Handle, zprof_last_error, zprof_profiler_free, zprof_profiler_is_running, zprof_profiler_new, zprof_profiler_start,
-    zprof_profiler_stop,
+    Handle, zprof_init_from_env, zprof_last_error, zprof_profiler_free, zprof_profiler_is_running, zprof_profiler_new,
+    zprof_profiler_snapshot, zprof_profiler_start, zprof_profiler_stop,
 };
 pub use site::Variant;
 

@@ -5,9 +5,10 @@ use std::ffi::{CStr, CString, c_char};
 use std::fmt::Display;
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 use std::{mem, ptr};
 
-use zprof_runtime::{Error, ErrorKind, Platform, Profiler, ProfilerOptions, SessionId};
+use zprof_runtime::{Error, ErrorKind, Platform, Profile, Profiler, ProfilerOptions, SessionId};
 
 use crate::abi::{self, Options, status};
 use crate::shielded;
@@ -182,12 +183,22 @@ unsafe fn profiler(pointer: *const Options) -> Outcome<Profiler> {
     if let Some(name) = unsafe { option(options.hostname, "hostname") }? {
         made = made.override_hostname(name);
     }
+    // SAFETY: passed on.
+    if let Some(directives) = unsafe { option(options.directives, "directives") }? {
+        made = made.directives(directives);
+    }
+    if options.keep_last_ns != 0 {
+        made = made.keep_last(Duration::from_nanos(options.keep_last_ns));
+    }
     if options.filter_mask != u64::MAX {
         made = made.host_traceme_filter_mask(options.filter_mask);
     }
     let bytes = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
     if options.max_buffer_bytes != 0 {
         made = made.max_buffer_bytes(bytes(options.max_buffer_bytes));
+    }
+    if options.keep_last_bytes != 0 {
+        made = made.keep_last_bytes(bytes(options.keep_last_bytes));
     }
     if options.prefault_bytes != u64::MAX {
         made = made.prefault_bytes(bytes(options.prefault_bytes));
@@ -253,60 +264,103 @@ pub unsafe extern "C" fn zprof_profiler_start(profiler: *const Handle) -> i32 {
 /// The profiler is null or one that was not freed; the profile is null, or of the size that it says.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zprof_profiler_stop(profiler: *const Handle, profile: *mut abi::Profile) -> i32 {
+    // SAFETY: passed on.
+    answer(|| unsafe { told_of(profiler, profile, Profiler::stop) })
+}
+
+/// Writes what a session holds, and lets it go on.
+///
+/// # Safety
+///
+/// As [`zprof_profiler_stop`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn zprof_profiler_snapshot(profiler: *const Handle, profile: *mut abi::Profile) -> i32 {
+    // SAFETY: passed on.
+    answer(|| unsafe { told_of(profiler, profile, |profiler| profiler.snapshot()) })
+}
+
+/// Profiles the program to its end if the environment asks for it.
+///
+/// # Safety
+///
+/// `profiling` is null or can be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn zprof_init_from_env(profiling: *mut bool) -> i32 {
+    // SAFETY: it is null or can be written, says the caller. No bool is read, so that any byte may stand there.
+    let give = |is_profiling: bool| unsafe {
+        if !profiling.is_null() {
+            profiling.write(is_profiling);
+        }
+    };
+    give(false);
     answer(|| {
-        // SAFETY: it is null, or a profile begins with its size, says the caller.
-        let size = unsafe { profile.cast::<usize>().as_ref() }.copied().unwrap_or(0);
-        if !profile.is_null() && size < size_of::<usize>() {
-            return Err(invalid(format_args!("`size` of the profile is {size}; set it to sizeof(zprof_profile)")));
-        }
-        let mut told = abi::Profile {
-            size,
-            protobuf_path: ptr::null(),
-            perfetto_path: ptr::null(),
-            warnings: ptr::null(),
-            warning_count: 0,
-            scopes: 0,
-            threads: 0,
-            dropped_scopes: 0,
-            duration_ns: 0,
-        };
-        let give = |told: &abi::Profile| {
-            // SAFETY: the profile can be written for its size; with a null one that is nothing.
-            unsafe {
-                ptr::copy_nonoverlapping(
-                    ptr::from_ref(told).cast::<u8>(),
-                    profile.cast::<u8>(),
-                    size.min(size_of::<abi::Profile>()),
-                );
-            }
-        };
-        if !profile.is_null() {
-            give(&told);
-        }
-        // SAFETY: passed on.
-        let mut held = unsafe { held(profiler) }?;
-        let Some(stopped) = held.profiler.stop()? else { return Ok(()) };
-        let path = |path: &PathBuf| c_string(path.as_os_str().as_encoded_bytes());
-        let warnings: Vec<CString> = stopped.warnings.iter().map(c_string).collect();
-        held.told = Told {
-            protobuf_path: path(&stopped.protobuf_path),
-            perfetto_path: path(&stopped.perfetto_path),
-            pointers: warnings.iter().map(|warning| warning.as_ptr()).collect(),
-            _warnings: warnings,
-        };
-        told.protobuf_path = held.told.protobuf_path.as_ptr();
-        told.perfetto_path = held.told.perfetto_path.as_ptr();
-        told.warnings = held.told.pointers.as_ptr();
-        told.warning_count = held.told.pointers.len();
-        told.scopes = stopped.scopes;
-        told.threads = u64::try_from(stopped.threads).unwrap_or(u64::MAX);
-        told.dropped_scopes = stopped.dropped_scopes;
-        told.duration_ns = u64::try_from(stopped.duration.as_nanos()).unwrap_or(u64::MAX);
-        if !profile.is_null() {
-            give(&told);
-        }
+        give(zprof_runtime::init_from_env()?);
         Ok(())
     })
+}
+
+/// Lets `make` make a profile, and says in `profile` what there is.
+///
+/// # Safety
+///
+/// As [`zprof_profiler_stop`].
+unsafe fn told_of(
+    profiler: *const Handle,
+    profile: *mut abi::Profile,
+    make: impl FnOnce(&mut Profiler) -> zprof_runtime::Result<Option<Profile>>,
+) -> Outcome {
+    // SAFETY: it is null, or a profile begins with its size, says the caller.
+    let size = unsafe { profile.cast::<usize>().as_ref() }.copied().unwrap_or(0);
+    if !profile.is_null() && size < size_of::<usize>() {
+        return Err(invalid(format_args!("`size` of the profile is {size}; set it to sizeof(zprof_profile)")));
+    }
+    let mut told = abi::Profile {
+        size,
+        protobuf_path: ptr::null(),
+        perfetto_path: ptr::null(),
+        warnings: ptr::null(),
+        warning_count: 0,
+        scopes: 0,
+        threads: 0,
+        dropped_scopes: 0,
+        duration_ns: 0,
+    };
+    let give = |told: &abi::Profile| {
+        // SAFETY: the profile can be written for its size; with a null one that is nothing.
+        unsafe {
+            ptr::copy_nonoverlapping(
+                ptr::from_ref(told).cast::<u8>(),
+                profile.cast::<u8>(),
+                size.min(size_of::<abi::Profile>()),
+            );
+        }
+    };
+    if !profile.is_null() {
+        give(&told);
+    }
+    // SAFETY: passed on.
+    let mut held = unsafe { held(profiler) }?;
+    let Some(stopped) = make(&mut held.profiler)? else { return Ok(()) };
+    let path = |path: &PathBuf| c_string(path.as_os_str().as_encoded_bytes());
+    let warnings: Vec<CString> = stopped.warnings.iter().map(c_string).collect();
+    held.told = Told {
+        protobuf_path: path(&stopped.protobuf_path),
+        perfetto_path: path(&stopped.perfetto_path),
+        pointers: warnings.iter().map(|warning| warning.as_ptr()).collect(),
+        _warnings: warnings,
+    };
+    told.protobuf_path = held.told.protobuf_path.as_ptr();
+    told.perfetto_path = held.told.perfetto_path.as_ptr();
+    told.warnings = held.told.pointers.as_ptr();
+    told.warning_count = held.told.pointers.len();
+    told.scopes = stopped.scopes;
+    told.threads = u64::try_from(stopped.threads).unwrap_or(u64::MAX);
+    told.dropped_scopes = stopped.dropped_scopes;
+    told.duration_ns = u64::try_from(stopped.duration.as_nanos()).unwrap_or(u64::MAX);
+    if !profile.is_null() {
+        give(&told);
+    }
+    Ok(())
 }
 
 /// Whether it is recording.

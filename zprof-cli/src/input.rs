@@ -161,10 +161,27 @@ fn refuse_others(file: &mut File, name: &str) -> Result<()> {
         [] => bail!("{name} is empty; an XSpace holds at least one plane"),
         // Each of these would be a field that no XSpace has.
         [b'{' | b'[', ..] => "JSON; a trace cannot be turned back into a profile, so name its",
+        // A packet of a trace, which begins with a field that no plane has.
+        [0x0a, rest @ ..] if begins_a_packet(rest) => {
+            "a Perfetto trace; it cannot be turned back into a profile, so name its"
+        }
         [0x1f, 0x8b, ..] => "compressed with gzip; unpack it first, or name the",
         _ => return Ok(()),
     };
     bail!("{name} is not an XSpace: it is {what} `{SUFFIX}`")
+}
+
+/// Whether a length and a field of Perfetto's `TracePacket` stand there that an `XPlane`, whose fields end at 6, does not have.
+fn begins_a_packet(bytes: &[u8]) -> bool {
+    let length = bytes.iter().take_while(|byte| **byte >= 0x80).count() + 1;
+    let mut field = 0_u32;
+    for (place, byte) in bytes.iter().skip(length).take(2).enumerate() {
+        field |= u32::from(byte & 0x7f) << (7 * place);
+        if *byte < 0x80 {
+            break;
+        }
+    }
+    field >> 3 > 6
 }
 
 #[cfg(test)]
@@ -227,6 +244,7 @@ mod tests {
         for (name, content, reason) in [
             ("empty", &b""[..], "is empty; an XSpace holds at least one plane"),
             ("json", b"{\"a\":1}", "is not an XSpace: it is JSON; "),
+            ("pftrace", b"\x0a\x8d\x01\xe2\x03\x04abcd", "is not an XSpace: it is a Perfetto trace; "),
             ("gzip", &[0x1f, 0x8b, 8], "is not an XSpace: it is compressed with gzip; "),
         ] {
             let path = folder.path().join(name);

@@ -32,9 +32,12 @@ int main(void) {
     FIELD(zprof_options, session_id);
     FIELD(zprof_options, hostname);
     FIELD(zprof_options, plugin);
+    FIELD(zprof_options, directives);
     FIELD(zprof_options, filter_mask);
     FIELD(zprof_options, max_buffer_bytes);
     FIELD(zprof_options, prefault_bytes);
+    FIELD(zprof_options, keep_last_ns);
+    FIELD(zprof_options, keep_last_bytes);
     FIELD(zprof_options, host_tracer_level);
     FIELD(zprof_options, device_tracer_level);
     FIELD(zprof_options, python_tracer_level);

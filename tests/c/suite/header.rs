@@ -69,8 +69,8 @@ fn expected() -> String {
         "zprof_arg" Arg { key: Text, value: Payload, kind: u32, length: u32 }
         "zprof_scope" Scope { id: u64, site: Text }
         "zprof_options" Options {
-            size: usize, repository_path: Text, session_id: Text, hostname: Text, plugin: Text, filter_mask: u64,
-            max_buffer_bytes: u64, prefault_bytes: u64, host_tracer_level: u32, device_tracer_level: u32,
+            size: usize, repository_path: Text, session_id: Text, hostname: Text, plugin: Text, directives: Text,
+            filter_mask: u64, max_buffer_bytes: u64, prefault_bytes: u64, keep_last_ns: u64, keep_last_bytes: u64, host_tracer_level: u32, device_tracer_level: u32,
             python_tracer_level: u32, unique_session: u8, must_have_plugin: u8, no_hlo: u8, reserved: u8
         }
         "zprof_profile" Profile {
@@ -122,16 +122,19 @@ fn bytes(options: &Options) -> String {
         filter_mask,
         max_buffer_bytes,
         prefault_bytes,
+        keep_last_ns,
+        keep_last_bytes,
         host_tracer_level,
         device_tracer_level,
         python_tracer_level,
         ..
     } = *options;
-    let nulls = [options.repository_path, options.session_id, options.hostname, options.plugin];
+    let nulls = [options.repository_path, options.session_id, options.hostname, options.plugin, options.directives];
     assert!(nulls.iter().all(|pointer| pointer.is_null()));
     let mut bytes = size.to_ne_bytes().to_vec();
-    bytes.extend([0; 4 * size_of::<usize>()]);
-    bytes.extend([filter_mask, max_buffer_bytes, prefault_bytes].iter().flat_map(|number| number.to_ne_bytes()));
+    bytes.extend([0; 5 * size_of::<usize>()]);
+    let sizes = [filter_mask, max_buffer_bytes, prefault_bytes, keep_last_ns, keep_last_bytes];
+    bytes.extend(sizes.iter().flat_map(|number| number.to_ne_bytes()));
     let levels = [host_tracer_level, device_tracer_level, python_tracer_level];
     bytes.extend(levels.iter().flat_map(|number| number.to_ne_bytes()));
     bytes.extend([options.unique_session, options.must_have_plugin, options.no_hlo, options.reserved]);
@@ -172,6 +175,6 @@ fn the_library_is_looked_for_under_its_installed_name_and_exports_what_the_heade
     });
     let mut declared: Vec<&str> = declared.filter(|name| name.starts_with("zprof_")).collect();
     declared.sort_unstable();
-    assert_eq!(declared.len(), 17, "{declared:?}");
+    assert_eq!(declared.len(), 19, "{declared:?}");
     assert_eq!(exported, declared);
 }

@@ -256,3 +256,40 @@ fn mistakes() -> Vec<(String, Stats)> {
     expected.push(site((0..4095).map(|n| number(format!("key {n}"), n)).collect()));
     expected
 }
+
+#[test]
+fn a_snapshot_has_what_was_until_then_and_the_stop_has_all() {
+    let folder = folder();
+    let program = program(C99, "snapshot.c", Linked::Static, &[], folder.path());
+    let (stdout, stderr) = run(Command::new(&program).arg(folder.path()));
+    let [snapshot, whole] = ["flight-snapshot-1", "flight"]
+        .map(|run| folder.path().join("plugins/profile").join(run).join("profiling.xplane.pb"));
+    let said = format!("{} 4\n{} 6\n", snapshot.display(), whole.display());
+    assert_eq!((stdout, stderr.as_str()), (said, ""));
+    let quiet = |n: i64| ("quiet", stats([("n", n.into())]));
+    for (path, around, count) in [(snapshot, stats([("unfinished", 1.into())]), 3), (whole, stats([]), 5)] {
+        let (lines, warnings, environment) = read_file(&path);
+        assert_eq!(warnings, Vec::<String>::new());
+        assert_eq!(environment["directives"], Stat::Text("c=info".to_owned()));
+        let [line] = lines.as_slice() else { panic!("one line: {lines:?}") };
+        let expected: Vec<_> = [("around", around)].into_iter().chain((0..count).map(quiet)).collect();
+        assert_eq!(told(line), expected);
+    }
+}
+
+#[test]
+fn the_environment_profiles_a_program_in_c() {
+    let folder = folder();
+    let program = program(C99, "snapshot.c", Linked::Shared, &[], folder.path());
+    let (stdout, stderr) = run(Command::new(&program).env_remove("ZPROF"));
+    assert_eq!((stdout.as_str(), stderr.as_str()), ("0\n", ""));
+    let file = folder.path().join("run.xplane.pb");
+    let (stdout, stderr) = run(Command::new(&program).env("ZPROF", &file).env("ZPROF_FILTER", "c=verbose"));
+    assert_eq!((stdout, stderr), ("1\n".to_owned(), format!("zprof: {} (4 scopes)\n", file.display())));
+    let (lines, warnings, _) = read_file(&file);
+    assert_eq!((warnings, line(&lines, "main").tree()), (Vec::new(), "quiet(loud) quiet(loud)".to_owned()));
+    let wrong = Command::new(&program).env("ZPROF", "1").env("ZPROF_FILTER", "c=loud").output().expect("it runs");
+    let told = "environment: no profile: `ZPROF_FILTER` is wrong: failed to read directive 1 of `c=loud`: `loud` in `c=loud` \
+                is no level; write `off`, `critical`, `info` or `verbose`\n";
+    assert_eq!((wrong.status.code(), String::from_utf8_lossy(&wrong.stderr).as_ref()), (Some(1), told));
+}

@@ -1,12 +1,16 @@
 //! Signals: the profile is written, and then they do what they would have done, or what the program does with them.
 
+use std::fs;
+use std::io::{BufRead as _, BufReader};
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
+use std::path::Path;
 use std::process::Stdio;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use libc::{SIGABRT, SIGHUP, SIGINT, SIGTERM};
+use libc::{SIGABRT, SIGHUP, SIGINT, SIGTERM, SIGUSR2};
 use zprof_tests::fake;
+use zprof_tests::profile::Stat;
 
 use super::{Program, kill, names, read_file, runs, stats, told, unfinished, worked};
 
@@ -73,6 +77,94 @@ fn a_signal_at_any_moment_leaves_a_whole_profile_or_none() {
             }
         }
     }
+}
+
+/// Waits until a file is there.
+fn await_file(path: &Path) {
+    let begun = Instant::now();
+    while !path.exists() {
+        assert!(begun.elapsed() < Duration::from_secs(60), "no {}", path.display());
+        thread::yield_now();
+    }
+}
+
+#[test]
+fn one_signal_asks_for_a_snapshot_and_the_program_goes_on() {
+    let mut waiting = Program::new("wait").with("ZPROF_SESSION", "run").with("ZPROF_KEEP", "1h").start();
+    let folder = waiting.folder.path().join("plugins/profile");
+    for number in 1..=3 {
+        waiting.send(SIGUSR2);
+        // The JSON is the last of its files.
+        await_file(&folder.join(format!("run-snapshot-{number}/profiling.trace.json")));
+    }
+    waiting.release();
+    let ended = waiting.end();
+    assert_eq!(ended.status.code(), Some(0), "{}", ended.stderr);
+    let told_of = |run: &str| {
+        let path = folder.join(run).join("profiling.xplane.pb");
+        let (lines, warnings, environment) = read_file(&path);
+        assert_eq!((warnings, environment["released_bytes"].clone()), (Vec::new(), Stat::Uint(0)));
+        (format!("zprof: {} (4 scopes)", path.display()), told(&lines, "main"))
+    };
+    let mut lines = ended.stderr.lines();
+    for number in 1..=3 {
+        let (said, main) = told_of(&format!("run-snapshot-{number}"));
+        assert_eq!((lines.next(), main), (Some(said.as_str()), worked(&[("open", unfinished())])));
+    }
+    let (said, main) = told_of("run");
+    assert_eq!((lines.next(), main), (Some(said.as_str()), worked(&[("open", stats([]))])));
+    assert_eq!(lines.next(), None);
+}
+
+#[test]
+fn snapshots_of_a_file_are_files_beside_it() {
+    let program = Program::new("wait");
+    let folder = program.folder.path().to_owned();
+    let mut waiting = program.with("ZPROF", folder.join("a.xplane.pb")).start();
+    fs::write(folder.join("a-snapshot-1.xplane.pb"), "another's").expect("it can be written");
+    for number in 2..=3 {
+        waiting.send(SIGUSR2);
+        await_file(&folder.join(format!("a-snapshot-{number}.trace.json")));
+    }
+    waiting.release();
+    let ended = waiting.end();
+    assert_eq!(ended.status.code(), Some(0), "{}", ended.stderr);
+    let expected = [
+        "a-snapshot-1.xplane.pb",
+        "a-snapshot-2.trace.json",
+        "a-snapshot-2.xplane.pb",
+        "a-snapshot-3.trace.json",
+        "a-snapshot-3.xplane.pb",
+        "a.trace.json",
+        "a.xplane.pb",
+    ];
+    assert_eq!(names(&folder), expected);
+    assert_eq!(fs::read_to_string(folder.join("a-snapshot-1.xplane.pb")).expect("it is there"), "another's");
+    let (lines, _, _) = read_file(&folder.join("a-snapshot-2.xplane.pb"));
+    assert_eq!(told(&lines, "main"), worked(&[("open", unfinished())]));
+}
+
+#[test]
+fn a_snapshot_that_cannot_be_written_is_told_and_ends_nothing() {
+    let mut waiting = Program::new("wait").with("ZPROF_SESSION", "run").start();
+    let run = waiting.folder.path().join("plugins/profile/run");
+    let runs = run.parent().expect("it has one").to_owned();
+    fs::remove_dir_all(&runs).expect("it can be removed");
+    fs::write(&runs, "a file").expect("it can be written");
+    waiting.send(SIGUSR2);
+    let mut stderr = BufReader::new(waiting.child.stderr.take().expect("it is a pipe"));
+    let mut line = String::new();
+    stderr.read_line(&mut line).expect("it is UTF-8");
+    assert!(
+        line.starts_with(&format!("zprof: no snapshot: failed to create the profile folder `{}`", runs.display())),
+        "{line}"
+    );
+    fs::remove_file(&runs).expect("it can be removed");
+    waiting.child.stderr = Some(stderr.into_inner());
+    waiting.release();
+    let ended = waiting.end();
+    assert_eq!(ended.status.code(), Some(0), "{}", ended.stderr);
+    assert_eq!(told(&ended.profile(), "main"), worked(&[("open", stats([]))]));
 }
 
 #[test]

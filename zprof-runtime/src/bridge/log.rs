@@ -18,6 +18,10 @@
 //! log::info!("ready"); // to the logger, and into the profile if a session runs
 //! ```
 //!
+//! The example needs `log` with its feature `std`. Where `tracing_subscriber`'s own feature `tracing-log` makes messages into
+//! events of `tracing`, as its default features and `init()` do, that is the program's logger already: take one of the two, and
+//! with this one `set_global_default`, or `tracing-subscriber` without that feature.
+//!
 //! `error!` and `warn!` are recorded from session level 1, `info!` from 2, `debug!` and `trace!` from 3, which is the
 //! default. What `log`'s own maximum level leaves out reaches no logger, and so not this one. What zprof itself warns of is
 //! passed on and not recorded.

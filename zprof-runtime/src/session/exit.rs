@@ -102,10 +102,11 @@ struct Session {
 ///
 /// **Snapshots.** SIGUSR2 writes what the session holds as a [`snapshot`](super::snapshot()) does, and the program goes on:
 /// with `ZPROF_KEEP=30s`, the last 30 s. Where `ZPROF` names a file, the snapshot is one beside it, `a-snapshot-1.xplane.pb`. The
-/// signal is the program's own where it handles, blocks or ignores it.
+/// signal is the program's own where it handles, blocks or ignores it. A program that is not being profiled ends by it, as any does
+/// that has no handler.
 ///
 /// **Panics.** Each panic on any thread is an instant `panic` on its line, with `message` and `location`, also one that is
-/// caught. The panic hook is called as before; one that the program installs later takes the place of ours unless it
+/// caught; its module is `zprof_runtime::session::exit`, where directives name modules. The panic hook is called as before; one that the program installs later takes the place of ours unless it
 /// calls it, and all that is lost is the instant.
 ///
 /// **Forks.** The child of a fork records nothing and writes nothing. It is profiled by a call of its own of this function, or by

@@ -260,7 +260,10 @@ fn snapshot_of_panic(info: &PanicHookInfo<'_>) {
     let name = thread.name().unwrap_or("without a name");
     let at = info.location().map(|at| format!(" at {}:{}", at.file(), at.line())).unwrap_or_default();
     match take(Some(format!("this snapshot was taken because thread `{name}` panicked{at}")), wants) {
-        Ok(Some(profile)) => profile.report(),
+        Ok(Some(profile)) => {
+            profile.report();
+            warn(format_args!("what came before that panic is in `{}`", profile.protobuf_path.display()));
+        }
         Err(error) if error.kind() != ErrorKind::WrongState => warn(format_args!("{}", error.told())),
         _ => {}
     }

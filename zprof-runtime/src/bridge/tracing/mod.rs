@@ -43,6 +43,10 @@
 //! An event is an instant. Its name is its level and target, `WARN hyper::proto`, unless the program gives it a name; its
 //! text is the metadata `message`.
 //!
+//! Messages of `log` that `tracing-log` hands on, a default feature of `tracing-subscriber` that `init()` installs, are events of the
+//! target `log`: their own target is the metadata `log.target`, directives know them as `log`, and what zprof itself logs is among
+//! them. Feature `log` has a recorder that keeps targets and levels.
+//!
 //! # Levels and cost
 //!
 //! `ERROR` and `WARN` are recorded from session level 1, `INFO` from 2, `DEBUG` and `TRACE` from 3, which is the default. A
