@@ -44,6 +44,7 @@ const CONDITIONAL: &[&str] = &[
     "zprof-runtime/src/annotate/mod.rs",
     "zprof-runtime/src/annotate/nvtx.rs",
     "zprof-runtime/src/annotate/signpost/mod.rs",
+    "zprof-runtime/src/bridge/held.rs",
     "zprof-runtime/src/clock.rs",
     "zprof-runtime/src/dylib.rs",
     "zprof-runtime/src/lib.rs",
@@ -59,6 +60,7 @@ const CONDITIONAL: &[&str] = &[
     "zprof-runtime/src/session/ends/elsewhere.rs",
     "zprof-runtime/src/session/ends/mod.rs",
     "zprof-runtime/src/session/ends/unix.rs",
+    "zprof-runtime/src/session/exit.rs",
     "zprof-runtime/src/xspace/source.rs",
 ];
 

@@ -31,9 +31,7 @@ use log::{Log, Metadata, Record};
 
 use crate::raw::{Description, NO_FILTER, RawSite, RawValue, instant, listens};
 use crate::record::outcome::write_cut;
-use crate::record::primitive::Mutex;
-#[cfg(unix)]
-use crate::record::primitive::MutexGuard;
+use crate::record::primitive::{Mutex, MutexGuard};
 use crate::site::Level;
 use crate::warn;
 
@@ -114,11 +112,9 @@ type Sites = HashMap<u64, Vec<&'static RawSite>, FixedState>;
 static SITES: Mutex<Option<Sites>> = Mutex::new(None);
 
 /// The lock that a fork must not find taken.
-#[cfg(unix)]
 pub(crate) type Held = MutexGuard<'static, Option<Sites>>;
 
 /// Takes it.
-#[cfg(unix)]
 pub(crate) fn hold_all() -> Held {
     SITES.lock()
 }

@@ -70,9 +70,7 @@ use tracing_subscriber::layer::{Context, Filter, Layer};
 use tracing_subscriber::registry::LookupSpan;
 
 use crate::raw::{Key, RawValue, hold, instant, listens, look, take, watch};
-use crate::record::primitive::Mutex;
-#[cfg(unix)]
-use crate::record::primitive::MutexGuard;
+use crate::record::primitive::{Mutex, MutexGuard};
 use crate::record::{Link as _, flow};
 use crate::site::{Level, NO_FILTER};
 
@@ -92,11 +90,9 @@ where
 static SUBSCRIBERS: Mutex<Vec<WeakDispatch>> = Mutex::new(Vec::new());
 
 /// The locks that a fork must not find taken.
-#[cfg(unix)]
 pub(crate) type Held = (MutexGuard<'static, Vec<WeakDispatch>>, spans::Held, sites::Held);
 
 /// Takes them.
-#[cfg(unix)]
 pub(crate) fn hold_all() -> Held {
     (SUBSCRIBERS.lock(), spans::hold(), sites::hold())
 }

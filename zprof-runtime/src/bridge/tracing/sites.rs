@@ -8,9 +8,7 @@ use tracing_core::Metadata;
 
 use super::level_of;
 use crate::raw::{Description, NO_FILTER, RawSite};
-use crate::record::primitive::Mutex;
-#[cfg(unix)]
-use crate::record::primitive::MutexGuard;
+use crate::record::primitive::{Mutex, MutexGuard};
 
 /// What is known of a callsite, by the address of its metadata, which is static: `None` where no more sites can be made.
 type Known = (usize, Option<&'static RawSite>);
@@ -27,11 +25,9 @@ type All = HashMap<usize, Option<&'static RawSite>, FixedState>;
 static ALL: Mutex<Option<All>> = Mutex::new(None);
 
 /// The lock that a fork must not find taken.
-#[cfg(unix)]
 pub(super) type Held = MutexGuard<'static, Option<All>>;
 
 /// Takes it.
-#[cfg(unix)]
 pub(super) fn hold() -> Held {
     ALL.lock()
 }

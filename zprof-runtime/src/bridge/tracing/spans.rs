@@ -7,9 +7,7 @@ use foldhash::fast::FixedState;
 
 use super::fields::Fields;
 use crate::raw::{RawSite, Whole};
-use crate::record::primitive::Mutex;
-#[cfg(unix)]
-use crate::record::primitive::MutexGuard;
+use crate::record::primitive::{Mutex, MutexGuard};
 
 /// A span.
 #[derive(Debug)]
@@ -56,7 +54,6 @@ struct Layers {
 static LAYERS: Mutex<Layers> = Mutex::new(Layers { all: Vec::new(), free: Vec::new() });
 
 /// The locks that a fork must not find taken.
-#[cfg(unix)]
 #[derive(Debug)]
 pub(crate) struct Held {
     _layers: MutexGuard<'static, Layers>,
@@ -65,7 +62,6 @@ pub(crate) struct Held {
 }
 
 /// Takes them. Other threads have one of them at a time.
-#[cfg(unix)]
 pub(super) fn hold() -> Held {
     let layers = LAYERS.lock();
     let _places = layers.all.iter().flat_map(|spans| spans.places.iter()).map(|place| place.0.lock()).collect();
