@@ -51,6 +51,7 @@ const CONDITIONAL: &[&str] = &[
     "zprof-runtime/src/annotate/mod.rs",
     "zprof-runtime/src/annotate/nvtx.rs",
     "zprof-runtime/src/annotate/signpost/mod.rs",
+    "zprof-runtime/src/bridge/held.rs",
     "zprof-runtime/src/clock.rs",
     "zprof-runtime/src/dylib.rs",
     "zprof-runtime/src/lib.rs",

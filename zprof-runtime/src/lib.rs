@@ -41,6 +41,8 @@ pub mod session;
 /// What other crates record, recorded here: each in a module of the crate's name, as a feature.
 #[cfg(not(zprof_loom))]
 pub mod bridge {
+    #[cfg_attr(not(unix), allow(dead_code))] // nothing forks elsewhere
+    pub(crate) mod held;
     #[cfg(feature = "log")]
     pub mod log;
     #[cfg(feature = "tracing")]

@@ -12,7 +12,7 @@ use std::sync::{Barrier, Mutex};
 use std::thread;
 use std::{env, hint, panic};
 
-use zprof::{Platform, ProfilerOptions};
+use zprof::{ErrorKind, Platform, ProfilerOptions};
 
 type Outcome = Result<(), Box<dyn Error>>;
 
@@ -172,6 +172,8 @@ fn fork(folder: &str) -> Outcome {
     let children: [&dyn Fn(); 4] = [
         &|| {
             zprof::scope!("child");
+            let error = zprof::snapshot().expect_err("what runs is the parent's");
+            assert_eq!(error.kind(), ErrorKind::WrongState, "{error}");
             process::exit(3);
         },
         &|| {

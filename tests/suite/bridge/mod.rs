@@ -1,6 +1,8 @@
 //! What other crates record, recorded here: spans and events of `tracing`, messages of `log`.
 
 mod fields;
+#[cfg(unix)]
+mod forks;
 mod levels;
 mod logger;
 mod spans;

@@ -35,7 +35,7 @@ use log::{Log, Metadata, Record};
 
 use crate::raw::{Description, NO_FILTER, RawSite, RawValue, instant, listens};
 use crate::record::outcome::write_cut;
-use crate::record::primitive::Mutex;
+use crate::record::primitive::{Mutex, MutexGuard};
 use crate::site::Level;
 use crate::warn;
 
@@ -111,7 +111,17 @@ thread_local! {
     static TEXT: Cell<String> = const { Cell::new(String::new()) };
 }
 
-static SITES: Mutex<Option<HashMap<u64, Vec<&'static RawSite>, FixedState>>> = Mutex::new(None);
+type Sites = HashMap<u64, Vec<&'static RawSite>, FixedState>;
+
+static SITES: Mutex<Option<Sites>> = Mutex::new(None);
+
+/// The lock that a fork must not find taken.
+pub(crate) type Held = MutexGuard<'static, Option<Sites>>;
+
+/// Takes it.
+pub(crate) fn hold_all() -> Held {
+    SITES.lock()
+}
 
 /// The site of a record: one for each place, level and target.
 fn site(record: &Record<'_>) -> Option<&'static RawSite> {

@@ -45,11 +45,11 @@ mod hooks {
     use std::mem::ManuallyDrop;
     use std::sync::MutexGuard;
 
-    use crate::annotate;
     use crate::record::{helper, registry, thread};
+    use crate::{annotate, bridge};
 
-    /// What the forking thread holds over the fork: all locks of the recorder, and that of the look for tools.
-    type Held = (MutexGuard<'static, ()>, registry::Held, helper::Held, annotate::Held);
+    /// What the forking thread holds over the fork: all locks of the bridges and the recorder, and that of the look for tools.
+    type Held = (bridge::held::Held, MutexGuard<'static, ()>, registry::Held, helper::Held, annotate::Held);
 
     std::thread_local! {
         /// Without a destructor, so that a fork may come from a thread's last breath.
@@ -57,7 +57,7 @@ mod hooks {
     }
 
     pub(super) extern "C" fn before() {
-        let held = (super::gate(), thread::SHARED.hold(), helper::hold(), annotate::hold());
+        let held = (bridge::held::hold(), super::gate(), thread::SHARED.hold(), helper::hold(), annotate::hold());
         HELD.set(Some(ManuallyDrop::new(held)));
     }
 

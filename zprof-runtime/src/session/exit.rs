@@ -174,6 +174,13 @@ pub(super) fn is_running() -> bool {
     }
 }
 
+/// Whether such a session is the parent's, whose fork this process is: nothing is recorded here.
+pub(super) fn is_inherited() -> bool {
+    // As below, nothing is inherited where the lock is taken.
+    let Ok(state) = STATE.try_lock() else { return false };
+    matches!(&*state, State::Running(session) if session.process != process::id())
+}
+
 /// Ends the session that the child of a fork has from its parent, without a profile: whether there was one.
 pub(super) fn give_up_inherited() -> bool {
     // The lock is taken where this very thread starts such a session, or another does: nothing is inherited then.

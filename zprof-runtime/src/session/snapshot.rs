@@ -10,7 +10,7 @@ use std::time::Instant;
 use super::device::Collected;
 use super::files::RunFiles;
 use super::options::ProfilerOptions;
-use super::{Profile, assemble};
+use super::{Profile, assemble, exit};
 use crate::ENABLED;
 use crate::error::{Error, ErrorKind, Result};
 use crate::record::lock::Mutex;
@@ -206,12 +206,13 @@ fn take(reason: Option<String>, wants: impl FnOnce(&Running) -> bool) -> Result<
     let none =
         || Error::new(ErrorKind::WrongState, "failed to take a snapshot: no session runs; start a profiler first");
     let _inside = Inside::enter();
+    let is_inherited = exit::is_inherited();
     let turn = Turn::wait();
     let started = Instant::now();
     let (running, mut recorded) = {
         // With the gate: a stop comes before or after, not between.
         let _gate = crate::record::gate();
-        let running = STATE.lock().running.clone().ok_or_else(none)?;
+        let running = STATE.lock().running.clone().filter(|_| !is_inherited).ok_or_else(none)?;
         if !wants(&running) {
             return Ok(None);
         }

@@ -64,7 +64,7 @@ mod spans;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use fields::Fields;
-use spans::Spans;
+use spans::Lent;
 use tracing_core::callsite::rebuild_interest_cache;
 use tracing_core::dispatcher::{self, Dispatch, WeakDispatch};
 use tracing_core::span::{Attributes, Id, Record};
@@ -74,7 +74,7 @@ use tracing_subscriber::layer::{Context, Filter, Layer};
 use tracing_subscriber::registry::LookupSpan;
 
 use crate::raw::{Key, RawValue, hold, instant, listens, look, take, watch};
-use crate::record::primitive::Mutex;
+use crate::record::primitive::{Mutex, MutexGuard};
 use crate::record::{Link as _, flow};
 use crate::site::{Level, NO_FILTER};
 
@@ -87,24 +87,30 @@ where
     static LAYERS: AtomicU32 = AtomicU32::new(0);
     watch(ask_again);
     let number = LAYERS.fetch_add(1, Ordering::Relaxed);
-    Bridge { number, spans: Spans::default() }.with_filter(Listening)
+    Bridge { number, spans: Lent::take() }.with_filter(Listening)
 }
 
 /// The subscribers that layers of ours are in, as far as they are alive.
 static SUBSCRIBERS: Mutex<Vec<WeakDispatch>> = Mutex::new(Vec::new());
+
+/// The locks that a fork must not find taken.
+pub(crate) type Held = (MutexGuard<'static, Vec<WeakDispatch>>, spans::Held, sites::Held);
+
+/// Takes them.
+pub(crate) fn hold_all() -> Held {
+    (SUBSCRIBERS.lock(), spans::hold(), sites::hold())
+}
 
 /// Has each callsite ask anew who wants it.
 ///
 /// Where there is one subscriber in the program, `tracing` asks that of the calling thread, which may have none; so it is given
 /// one of ours.
 fn ask_again() {
-    let alive = {
-        let mut subscribers = SUBSCRIBERS.lock();
-        subscribers.retain(|subscriber| subscriber.upgrade().is_some());
-        subscribers.first().and_then(WeakDispatch::upgrade)
-    };
-    if let Some(subscriber) = alive {
-        dispatcher::with_default(&subscriber, rebuild_interest_cache);
+    // Not dropped under the lock, as these may be the last.
+    let mut alive = Vec::new();
+    SUBSCRIBERS.lock().retain(|subscriber| subscriber.upgrade().map(|subscriber| alive.push(subscriber)).is_some());
+    if let Some(subscriber) = alive.first() {
+        dispatcher::with_default(subscriber, rebuild_interest_cache);
     }
 }
 
@@ -143,7 +149,7 @@ impl<S> Filter<S> for Listening {
 struct Bridge {
     /// Tells layers apart: each has a registry of its own, whose ids may be those of another.
     number: u32,
-    spans: Spans,
+    spans: Lent,
 }
 
 impl Bridge {

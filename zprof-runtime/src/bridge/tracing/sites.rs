@@ -8,7 +8,7 @@ use tracing_core::Metadata;
 
 use super::level_of;
 use crate::raw::{Description, NO_FILTER, RawSite};
-use crate::record::primitive::Mutex;
+use crate::record::primitive::{Mutex, MutexGuard};
 
 /// What is known of a callsite, by the address of its metadata, which is static: `None` where no more sites can be made.
 type Known = (usize, Option<&'static RawSite>);
@@ -20,7 +20,17 @@ thread_local! {
     static SEEN: [Cell<Known>; RECENT] = const { [const { Cell::new((0, None)) }; RECENT] };
 }
 
-static ALL: Mutex<Option<HashMap<usize, Option<&'static RawSite>, FixedState>>> = Mutex::new(None);
+type All = HashMap<usize, Option<&'static RawSite>, FixedState>;
+
+static ALL: Mutex<Option<All>> = Mutex::new(None);
+
+/// The lock that a fork must not find taken.
+pub(super) type Held = MutexGuard<'static, Option<All>>;
+
+/// Takes it.
+pub(super) fn hold() -> Held {
+    ALL.lock()
+}
 
 /// The site of a callsite.
 #[inline]

@@ -1,12 +1,13 @@
 //! The spans that are not closed yet, by their ids.
 
 use std::collections::HashMap;
+use std::ops::Deref;
 
 use foldhash::fast::FixedState;
 
 use super::fields::Fields;
 use crate::raw::{RawSite, Whole};
-use crate::record::primitive::Mutex;
+use crate::record::primitive::{Mutex, MutexGuard};
 
 /// A span.
 #[derive(Debug)]
@@ -28,7 +29,7 @@ struct Place(Mutex<(u64, Option<Span>)>);
 
 type Others = HashMap<u64, Span, FixedState>;
 
-/// All spans. Nothing that the program wrote runs under a lock.
+/// All spans of a layer. Nothing that the program wrote runs under a lock.
 #[derive(Debug)]
 pub(super) struct Spans {
     places: Box<[Place]>,
@@ -39,6 +40,70 @@ impl Default for Spans {
     fn default() -> Self {
         let places = (0..PLACES).map(|_| Place(Mutex::new((0, None)))).collect();
         Self { places, others: Mutex::new(Others::default()) }
+    }
+}
+
+/// Those of all layers that there have been. They stay for the locks in them, which a fork takes, and layers that are
+/// gone leave theirs to the next.
+#[derive(Debug)]
+struct Layers {
+    all: Vec<&'static Spans>,
+    free: Vec<&'static Spans>,
+}
+
+static LAYERS: Mutex<Layers> = Mutex::new(Layers { all: Vec::new(), free: Vec::new() });
+
+/// The locks that a fork must not find taken.
+#[derive(Debug)]
+pub(crate) struct Held {
+    _layers: MutexGuard<'static, Layers>,
+    _places: Vec<MutexGuard<'static, (u64, Option<Span>)>>,
+    _others: Vec<MutexGuard<'static, Others>>,
+}
+
+/// Takes them. Other threads have one of them at a time.
+pub(super) fn hold() -> Held {
+    let layers = LAYERS.lock();
+    let _places = layers.all.iter().flat_map(|spans| spans.places.iter()).map(|place| place.0.lock()).collect();
+    let _others = layers.all.iter().map(|spans| spans.others.lock()).collect();
+    Held { _layers: layers, _places, _others }
+}
+
+/// The spans of a layer, for as long as it is there.
+#[derive(Debug)]
+pub(super) struct Lent(&'static Spans);
+
+impl Lent {
+    pub(super) fn take() -> Self {
+        let mut layers = LAYERS.lock();
+        let spans = layers.free.pop().unwrap_or_else(|| {
+            let spans: &'static Spans = Box::leak(Box::default());
+            layers.all.push(spans);
+            spans
+        });
+        Self(spans)
+    }
+}
+
+impl Deref for Lent {
+    type Target = Spans;
+
+    #[inline]
+    fn deref(&self) -> &Spans {
+        self.0
+    }
+}
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        for place in &self.0.places {
+            // What is freed is freed without the lock.
+            let old = std::mem::take(&mut *place.0.lock());
+            drop(old);
+        }
+        let others = std::mem::take(&mut *self.0.others.lock());
+        drop(others);
+        LAYERS.lock().free.push(self.0);
     }
 }
 
