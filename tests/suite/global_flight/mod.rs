@@ -132,7 +132,7 @@ fn snapshots_under_full_load_are_whole() {
     let load = Load::start("full load", THREADS);
     // Each ring has come round several times.
     load.wait_for(10_000);
-    let mut before = vec![0; THREADS];
+    let mut before = [0; THREADS];
     for round in 1..=3 {
         let begun = load.begun();
         let snapshot = written(zprof::snapshot());
@@ -151,7 +151,7 @@ fn snapshots_under_full_load_are_whole() {
             let server = snapshot.line(&format!("full load {index}")).event("server");
             assert_eq!(stat(server, "unfinished"), Some(Stat::Int(1)));
         }
-        let unit = 2 * THREADS * (BYTES + (3 * 64 << 10));
+        let unit = 2 * THREADS * (BYTES + ((3 * 64) << 10));
         let allocated = zprof_runtime::__test::recorder_bytes();
         assert!(allocated <= unit + (48 << 20), "{allocated} bytes for rings of {BYTES}");
         load.wait_for(begun.iter().max().expect("there are threads") + 10_000);
