@@ -4,7 +4,7 @@ use super::chain::Bounds;
 use super::directives::Directives;
 use super::log::{Gone, Log, Stream};
 use super::pool::Pool;
-use super::primitive::{Arc, AtomicU64, Mutex, MutexGuard, Ordering};
+use super::primitive::{Arc, AtomicU64, Mutex, Ordering};
 use crate::site::Site;
 
 /// The word that every scope reads.
@@ -97,15 +97,12 @@ impl Word {
     }
 }
 
+#[cfg(all(unix, not(zprof_loom)))]
+type Guard<T> = super::primitive::MutexGuard<'static, T>;
+
 /// The locks that a fork must not find taken.
 #[cfg(all(unix, not(zprof_loom)))]
-pub(crate) type Held = (
-    MutexGuard<'static, ()>,
-    MutexGuard<'static, Vec<Arc<Log>>>,
-    MutexGuard<'static, super::pool::Free>,
-    MutexGuard<'static, Gone>,
-    MutexGuard<'static, Directives>,
-);
+pub(crate) type Held = (Guard<()>, Guard<Vec<Arc<Log>>>, Guard<super::pool::Free>, Guard<Gone>, Guard<Directives>);
 
 /// All that threads share. The program has one, in a static; tests have their own.
 #[derive(Debug)]
