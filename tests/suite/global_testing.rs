@@ -302,6 +302,11 @@ fn options_choose_what_is_recorded() {
     assert!(recorded.dropped_scopes > 0);
     assert_eq!(recorded.scopes().count() as u64 + recorded.dropped_scopes, 5_000);
     assert_eq!(recorded.warnings.len(), 1, "{:?}", recorded.warnings);
+
+    // What is for snapshots does not thin out a test.
+    let session = Session::start_with(&ProfilerOptions::default().keep_last_bytes(1)).expect("it starts");
+    (0..5_000_u32).for_each(|n| zprof::instant!("many", n));
+    assert_eq!(session.stop().expect("it can be read").scopes().count(), 5_000);
 }
 
 #[test]

@@ -119,6 +119,17 @@ impl RunFiles {
         }
     }
 
+    /// Removes what [`snapshot`](Self::snapshot) has made, where nothing was written.
+    pub(crate) fn give_back(&self) {
+        // What fails here is told already, by what could not be written.
+        if self.is_own {
+            // Only an empty one goes.
+            let _ = fs::remove_dir(&self.folder);
+        } else if self.protobuf().metadata().is_ok_and(|file| file.len() == 0) {
+            let _ = fs::remove_file(self.protobuf());
+        }
+    }
+
     /// Makes the folder, at the start and again where somebody has removed it during the session.
     pub(crate) fn make_folder(&self) -> Result<()> {
         fs::create_dir_all(&self.folder).map_err(|error| cannot_make(&self.folder, error))
@@ -290,6 +301,23 @@ mod tests {
         }
         for name in ["h.xplane.pb", "other.trace.json", "notes.txt", "h.trace.json.bak"] {
             assert!(!is_derived(name, "h", true), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_snapshot_that_was_not_written_leaves_nothing() {
+        let folder = tempfile::tempdir().expect("a temporary folder can be made");
+        let path = folder.path().join("a.xplane.pb");
+        let files = |options| RunFiles::prepare(&options, 0).expect("the folder can be made");
+        let beside = files(ProfilerOptions { file: Some(path), ..ProfilerOptions::default() });
+        let own = files(ProfilerOptions::default().repository_path(folder.path()));
+        for run in [beside, own] {
+            let (first, second) = (run.snapshot().expect("it is free"), run.snapshot().expect("it is free"));
+            fs::write(first.protobuf(), "written").expect("it can be written");
+            first.give_back();
+            second.give_back();
+            assert_eq!((first.protobuf().exists(), second.protobuf().exists()), (true, false));
+            assert!(first.folder == second.folder || !second.folder.exists());
         }
     }
 

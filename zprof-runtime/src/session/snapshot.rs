@@ -230,6 +230,9 @@ fn take(reason: Option<String>, wants: impl FnOnce(&Running) -> bool) -> Result<
     let collected = Collected::none(warnings);
     let mut unwritten = assemble(&mut recorded, collected, files, &running.options, phases);
     let written = unwritten.write();
+    if written.is_err() {
+        unwritten.files.give_back();
+    }
     drop(turn);
     written.map(|()| Some(unwritten.profile))
 }

@@ -111,7 +111,8 @@ impl Session {
         Self::start_with(&ProfilerOptions::default())
     }
 
-    /// The same with the level, the filter, the directives and the memory limit of these options.
+    /// The same with the level, the filter, the directives and the memory limit of these options. The others are of no matter:
+    /// all is kept, also with [`keep_last`](ProfilerOptions::keep_last).
     ///
     /// # Errors
     ///
@@ -137,6 +138,8 @@ impl Session {
         let mut settings = settings(options)?;
         // A test is short; and its threads may meet page faults.
         settings.prefault_bytes = 0;
+        // It looks at all that was recorded.
+        (settings.keep_ns, settings.keep_bytes) = (None, None);
         let max_bytes = settings.max_bytes;
         let recording = Recording::start(settings)
             .map_err(|error| Error::io("failed to start a session for a test: no helper thread", error))?;
