@@ -59,7 +59,7 @@ pub enum Kind {
     Variant(&'static [&'static str]),
     /// A presence word before the value.
     Optional(&'static Kind),
-    /// A word before the value that says which of [`TAGGED`] it is.
+    /// A word before the value that says which of the kinds that made sites have it is.
     Tagged,
     /// Tick at which a whole began whose second slice this is, or 0 for one of an earlier session. It has no key.
     Since,
