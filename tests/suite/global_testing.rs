@@ -1,8 +1,9 @@
 //! Sessions for the tests of programs: exact times, plain values, and only what the test's own threads did.
 
 use std::future::{pending, poll_fn, ready};
+use std::mem::ManuallyDrop;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Barrier;
 use std::task::{Context, Poll, Waker};
 use std::thread;
@@ -128,9 +129,8 @@ fn a_future_has_its_polls_and_a_whole() {
         let caught = catch_unwind(AssertUnwindSafe(|| pin!(panics).poll(&mut Context::from_waker(Waker::noop()))));
         assert!(caught.is_err());
         // Left open by the end.
-        let mut last = Box::pin(pending::<()>().traced(zprof::task!("last")));
-        assert!(last.as_mut().poll(&mut context).is_pending());
-        std::mem::forget(last);
+        let mut last = ManuallyDrop::new(pending::<()>().traced(zprof::task!("last")));
+        assert!(Pin::new(&mut *last).poll(&mut context).is_pending());
     });
     assert_eq!(
         recorded.tree(),
