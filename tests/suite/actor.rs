@@ -27,8 +27,13 @@ pub(crate) fn optimised() -> PathBuf {
         .args(arguments)
         .output()
         .expect("cargo can be run");
+    made(&output)
+}
+
+/// The program that cargo says, message by message, to have made.
+pub(crate) fn made(output: &Output) -> PathBuf {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let messages = String::from_utf8(output.stdout).expect("cargo writes UTF-8");
+    let messages = str::from_utf8(&output.stdout).expect("cargo writes UTF-8");
     let path = messages.lines().find_map(|line| {
         let message: serde_json::Value = serde_json::from_str(line).expect("cargo writes one message a line");
         message["executable"].as_str().map(PathBuf::from)

@@ -7,6 +7,7 @@ use std::process::{Command, Output};
 use zprof::Level;
 use zprof_tests::profile::read_file;
 
+use crate::actor::made;
 use crate::callgrind::of_one_round;
 
 /// Runs cargo with these flags for rustc, in a folder that no other build uses.
@@ -27,13 +28,7 @@ fn program() -> PathBuf {
     let flags = r#"-Dwarnings --cfg zprof_max_level="info""#;
     let arguments = ["build", "--quiet", "--release", "-p", "zprof-tests-ceiling", "--message-format", "json"];
     let output = cargo(flags, &arguments);
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let messages = String::from_utf8(output.stdout).expect("cargo writes UTF-8");
-    let path = messages.lines().find_map(|line| {
-        let message: serde_json::Value = serde_json::from_str(line).expect("cargo writes one message a line");
-        message["executable"].as_str().map(PathBuf::from)
-    });
-    path.unwrap_or_else(|| panic!("cargo made no program: {messages}"))
+    made(&output)
 }
 
 const FORMS: [&str; 9] = ["scope", "block", "span", "step", "instant", "counter", "function", "future", "task"];

@@ -247,8 +247,8 @@ fn counters_of_one_name_are_one_curve() {
     assert_eq!(told, expected);
 }
 
-/// Number of the whole, and the other stats.
-fn flow(event: &Event) -> (Option<u64>, Stats) {
+/// Number of the whole that an event belongs to, and its other stats.
+pub(crate) fn flow(event: &Event) -> (Option<u64>, Stats) {
     let (flows, others): (Stats, Stats) = event.stats.iter().cloned().partition(|(name, _)| name == "flow");
     let number = flows.first().map(|(_, stat)| match stat {
         Stat::Uint(number) => *number,

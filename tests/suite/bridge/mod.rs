@@ -11,7 +11,9 @@ mod viewers;
 
 use tracing::Dispatch;
 use tracing_subscriber::layer::SubscriberExt as _;
-use zprof_tests::profile::{Event, Recorded, Stat, Stats, recorded};
+use zprof_tests::profile::{Event, Recorded, recorded};
+
+use crate::global_raw::flow;
 
 /// A registry with our layer.
 fn dispatch() -> Dispatch {
@@ -21,17 +23,6 @@ fn dispatch() -> Dispatch {
 /// Records what `body` tells `tracing`.
 fn told<T>(body: impl FnOnce() -> T) -> Recorded<T> {
     tracing::dispatcher::with_default(&dispatch(), || recorded(body))
-}
-
-/// Number of the whole that an event belongs to, and its other stats.
-fn flow(event: &Event) -> (Option<u64>, Stats) {
-    let (flows, others): (Stats, Stats) = event.stats.iter().cloned().partition(|(name, _)| name == "flow");
-    let number = flows.first().map(|(_, stat)| match stat {
-        Stat::Uint(number) => *number,
-        Stat::Int(number) => u64::try_from(*number).expect("flows are positive"),
-        other => panic!("{other:?}"),
-    });
-    (number, others)
 }
 
 /// The wholes, in the order of their lines.
