@@ -548,7 +548,7 @@ pub struct Shape {
     /// Gives the site.
     pub site: Origin,
     /// Meaning of the words after the shape, value by value.
-    pub kinds: &'static [Kind],
+    pub kinds: Cow<'static, [Kind]>,
     /// Whether each value takes one word.
     pub plain: bool,
 }
@@ -572,7 +572,7 @@ pub struct ShapeOf<S, R>(std::marker::PhantomData<fn() -> (S, R)>);
 impl<S: Callsite, R: RawArgs> ShapeOf<S, R> {
     /// The shape, one constant per site and argument types.
     pub const SHAPE: &'static Shape =
-        &Shape { site: Origin::Coded(S::site), kinds: R::KINDS, plain: is_plain(R::KINDS) };
+        &Shape { site: Origin::Coded(S::site), kinds: Cow::Borrowed(R::KINDS), plain: is_plain(R::KINDS) };
 }
 
 #[cfg(test)]

@@ -1,12 +1,13 @@
 //! A program that profiles itself if the environment asks for it, and ends in the way that it is told: `ended PART`.
 #![allow(unsafe_code)] // forks, and makes signals and handlers of its own
 
+use std::alloc::{GlobalAlloc, Layout, System};
 use std::error::Error;
 use std::fs;
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::process::CommandExt as _;
 use std::process::{self, Command};
-use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 use std::sync::mpsc::channel;
 use std::sync::{Barrier, Mutex};
 use std::thread;
@@ -64,6 +65,7 @@ fn main() -> Outcome {
             let _lock = LOCK.lock();
             exit(5);
         }
+        ["interrupted"] => interrupted_in_allocator()?,
         ["exec"] => return Err(Command::new(env::current_exe()?).arg("return").exec().into()),
         ["move"] => env::set_current_dir("/")?,
         ["threads"] => threads()?,
@@ -291,6 +293,43 @@ fn log_under_a_lock() -> Outcome {
 
     log::set_logger(&Logger).map_err(|_| "there is a logger")?;
     log::set_max_level(log::LevelFilter::Trace);
+    Ok(())
+}
+
+/// Nobody is given memory while this is set.
+static IN_ALLOCATOR: AtomicBool = AtomicBool::new(false);
+
+/// The system's allocator, behind a lock.
+struct Locked;
+
+// SAFETY: what it gives is the system's allocator's.
+unsafe impl GlobalAlloc for Locked {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        while IN_ALLOCATOR.load(Ordering::Relaxed) {
+            thread::yield_now();
+        }
+        // SAFETY: the caller promises what the system's allocator asks for.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: the block is the system's allocator's.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Locked = Locked;
+
+/// Is in the allocator until a signal's handler has returned. One that comes before the wait is waited out.
+fn interrupted_in_allocator() -> Outcome {
+    println!("ready");
+    let mut input = libc::pollfd { fd: libc::STDIN_FILENO, events: libc::POLLIN, revents: 0 };
+    IN_ALLOCATOR.store(true, Ordering::Relaxed);
+    // SAFETY: the pointer is to one live pollfd.
+    unsafe { libc::poll(&raw mut input, 1, 2000) };
+    IN_ALLOCATOR.store(false, Ordering::Relaxed);
+    io::stdin().read_to_end(&mut Vec::new())?;
     Ok(())
 }
 

@@ -27,6 +27,18 @@ fn the_signal_ends_the_program_after_the_profile_is_written() {
 }
 
 #[test]
+fn a_thread_that_a_signal_interrupts_goes_on() {
+    for signal in [SIGTERM, SIGABRT] {
+        let waiting = Program::new("interrupted").start();
+        waiting.send(signal);
+        let ended = waiting.end();
+        assert_eq!(ended.status.signal(), Some(signal));
+        ended.only_line();
+        assert_eq!(told(&ended.profile(), "main"), worked(&[]));
+    }
+}
+
+#[test]
 fn signals_that_come_together_are_one() {
     for _ in 0..20 {
         let waiting = Program::new("wait").start();

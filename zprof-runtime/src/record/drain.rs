@@ -272,6 +272,8 @@ pub(crate) fn lanes(intervals: &[(u64, u64)]) -> Vec<usize> {
 
 #[cfg(test)]
 mod tests {
+    use std::borrow::Cow;
+
     use super::*;
     use crate::record::ring::{BEGIN, CLOSE, EARLY, END, OTHER, head};
     use crate::site::{Level, Memo, NO_FILTER, Site};
@@ -292,7 +294,7 @@ mod tests {
         &SITE
     }
 
-    static SHAPE: Shape = Shape { site: Origin::Coded(site), kinds: &[], plain: true };
+    static SHAPE: Shape = Shape { site: Origin::Coded(site), kinds: Cow::Borrowed(&[]), plain: true };
 
     fn begin(tick: u64) -> [u64; 2] {
         [head(tick, BEGIN), std::ptr::from_ref(&SHAPE).expose_provenance() as u64]

@@ -2,6 +2,8 @@
 //!
 //! Run with `RUSTFLAGS="--cfg zprof_loom" cargo test -p zprof-runtime --release --lib model`.
 
+use std::borrow::Cow;
+
 use loom::thread;
 
 use super::chain::Bounds;
@@ -11,7 +13,7 @@ use super::primitive::{Arc, Ordering, WEAKENED};
 use super::registry::{Shared, Word};
 use super::ring::{BEGIN, CLOSE, END, Mark, Writer};
 use crate::site::{Level, Memo, NO_FILTER, Origin, Site};
-use crate::value::{Kind, Shape};
+use crate::value::Shape;
 
 fn site() -> &'static Site {
     static SITE: Site = Site {
@@ -29,7 +31,7 @@ fn site() -> &'static Site {
     &SITE
 }
 
-static SHAPE: Shape = Shape { site: Origin::Coded(site), kinds: &[] as &[Kind], plain: true };
+static SHAPE: Shape = Shape { site: Origin::Coded(site), kinds: Cow::Borrowed(&[]), plain: true };
 
 /// A thread of the model: what `thread.rs` keeps in thread-local storage.
 struct Thread {

@@ -1,6 +1,7 @@
 //! Tasks: futures that are recorded. Each poll is a scope of the thread that runs it, and carries the task's number; an
 //! end is a record of its own, on whatever thread it comes. Who drains them joins them by the number.
 
+use std::borrow::Cow;
 use std::cell::Cell;
 use std::fmt;
 use std::future::Future;
@@ -76,8 +77,8 @@ static ABSENT: Shapes = Shapes {
     site: absent,
     level: Level::Verbose,
     filter: NO_FILTER,
-    first: &Shape { site: Origin::Coded(absent), kinds: &[], plain: true },
-    later: &Shape { site: Origin::Coded(absent), kinds: &[], plain: true },
+    first: &Shape { site: Origin::Coded(absent), kinds: Cow::Borrowed(&[]), plain: true },
+    later: &Shape { site: Origin::Coded(absent), kinds: Cow::Borrowed(&[]), plain: true },
 };
 
 impl fmt::Debug for Task {
@@ -160,7 +161,7 @@ impl Describe for Task {
     fn open(&self, word: Word, number: One<NumberWord>, is_first: bool) -> Guard {
         let Shapes { site, first, later, .. } = *self.shapes;
         if is_first && !self.words.is_empty() {
-            open_as(site, first, word, Kept { words: &self.words, kinds: first.kinds, number })
+            open_as(site, first, word, Kept { words: &self.words, kinds: &first.kinds, number })
         } else {
             open_as(site, later, word, (number,))
         }

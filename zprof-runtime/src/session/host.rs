@@ -236,7 +236,7 @@ impl Converter<'_> {
             }
         }
         if known.is_poll {
-            let since = match scope.shape.kinds {
+            let since = match *scope.shape.kinds {
                 [.., Kind::Since, Kind::Number] => scope.values.iter().rev().nth(1).filter(|&&since| since != 0),
                 _ => None,
             };

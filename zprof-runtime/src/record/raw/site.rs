@@ -156,8 +156,8 @@ impl RawSite {
                 }
                 None => {
                     let kinds = kinds(code, count, slice);
-                    let shape = Shape { site: Origin::Made(&self.site), plain: is_plain(kinds), kinds };
-                    // Another thread may have been first: then that one is looked at.
+                    let shape = Shape { site: Origin::Made(&self.site), plain: is_plain(&kinds), kinds: kinds.into() };
+                    // Another thread may have been first: then this one goes, and that one is looked at.
                     let _ = place.set(Box::new(Node { code, shape, next: OnceLock::new() }));
                 }
             }
@@ -169,7 +169,7 @@ impl RawSite {
 const WITH_KINDS: u128 = 1 << 100;
 
 /// The kinds that a code stands for.
-fn kinds(code: u128, count: usize, slice: Slice) -> &'static [Kind] {
+fn kinds(code: u128, count: usize, slice: Slice) -> Vec<Kind> {
     let kind = |place: usize| {
         if code & WITH_KINDS != 0 {
             return Kind::Tagged;
@@ -183,5 +183,5 @@ fn kinds(code: u128, count: usize, slice: Slice) -> &'static [Kind] {
         Slice::Told { .. } => kinds.extend([Kind::Since, Kind::Number]),
         Slice::Next { .. } => kinds.push(Kind::Number),
     }
-    Vec::leak(kinds)
+    kinds
 }

@@ -5,7 +5,7 @@
 //! its place. A library of handlers would not tell that: it calls all of them, and ours must not end a program that means
 //! to end itself.
 
-use std::ffi::c_int;
+use std::ffi::{c_int, c_void};
 use std::io::{self, Read as _};
 use std::mem::MaybeUninit;
 use std::os::fd::IntoRawFd as _;
@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU8, AtomicU32, AtomicU64, O
 use std::thread;
 use std::time::{Duration, Instant};
 
-use libc::{SIG_DFL, SIGABRT, SIGHUP, SIGINT, SIGTERM, SIGUSR2, sigset_t};
+use libc::{SIG_DFL, SIGABRT, SIGHUP, SIGINT, SIGTERM, SIGUSR2, siginfo_t, sigset_t};
 
 use super::super::exit;
 use crate::os::thread_id;
@@ -42,7 +42,7 @@ const DEATH_LIMIT: Duration = Duration::from_secs(1);
 static OWNER: AtomicU32 = AtomicU32::new(0);
 /// The kernel's id of its `zprof-exit`.
 static WATCHER: AtomicU64 = AtomicU64::new(0);
-/// What a byte is sent to that wakes `zprof-exit`: the number of a signal, or 0.
+/// What a byte is sent to that wakes `zprof-exit`: the number of a signal, `ABORT`, or 0.
 static BELL: AtomicI32 = AtomicI32::new(-1);
 static STAGE: AtomicU8 = AtomicU8::new(IDLE);
 /// Milliseconds from `BASE` to the first signal, plus one.
@@ -50,6 +50,9 @@ static FIRST: AtomicU64 = AtomicU64::new(0);
 static BASE: OnceLock<Instant> = OnceLock::new();
 /// A signal is about to end the process.
 static DYING: AtomicBool = AtomicBool::new(false);
+
+/// In place of a signal's number: the process aborts itself, and waits in the handler.
+const ABORT: c_int = 255;
 
 /// No session.
 const IDLE: u8 = 0;
@@ -106,11 +109,11 @@ fn attend(mut reader: UnixStream) {
             exit::snapshot();
             continue;
         }
-        let dies = signal != 0 && signal != SIGABRT;
+        let dies = signal != 0 && signal != ABORT;
         DYING.fetch_or(dies, Ordering::Relaxed);
         {
             let _finished = Finished;
-            if signal == SIGABRT {
+            if signal == ABORT {
                 abort();
                 exit::finish(Some(ABORT_PLUGIN_LIMIT));
             } else {
@@ -178,18 +181,18 @@ fn ring(signal: c_int) -> bool {
     sent == 1
 }
 
-extern "C" fn on_signal(signal: c_int) {
+extern "C" fn on_signal(signal: c_int, info: *mut siginfo_t, _context: *mut c_void) {
     let errno = errno::keep();
     if !is_watched() {
         // The child of a fork that called no function of ours.
         if is_ours(signal) {
             end_by(signal);
         }
-    } else if signal == SIGABRT {
-        if WATCHER.load(Ordering::Relaxed) != thread_id() && ring(signal) {
+    } else if signal == SIGABRT && !is_sent(signal, info) {
+        if WATCHER.load(Ordering::Relaxed) != thread_id() && ring(ABORT) {
             wait(Some(ABORT_LIMIT), is_finished);
         }
-        // `abort` goes on by itself when this returns; the signal may also come from elsewhere.
+        // `abort` goes on by itself when this returns; `raise` does not.
         if is_ours(signal) {
             end_by(signal);
         }
@@ -200,6 +203,16 @@ extern "C" fn on_signal(signal: c_int) {
         end_soon(signal);
     }
     errno::restore(errno);
+}
+
+/// Whether the signal is another process's, which then need not wait in the handler: that may have come between any two
+/// instructions, so `zprof-exit` may need what the thread holds. A handler that calls ours counts as an abort: it may have
+/// given no account.
+fn is_sent(signal: c_int, info: *const siginfo_t) -> bool {
+    // SAFETY: while the handler is ours, the system has called it, with its account of the signal.
+    let info = if is_ours(signal) { unsafe { info.as_ref() } } else { None };
+    // SAFETY: the signal is no fault or timer of the system's: the field is its sender, or 0 where that cannot be told.
+    info.is_some_and(|info| u32::try_from(unsafe { info.si_pid() }) != Ok(process::id()))
 }
 
 /// Lets the first signal finish the session, and an impatient second one have its effect at once.
@@ -248,14 +261,14 @@ fn catch(signal: c_int) -> io::Result<()> {
     }
     let mut action = no_action();
     action.sa_sigaction = our_handler();
-    action.sa_flags = libc::SA_RESTART | libc::SA_ONSTACK;
-    // SAFETY: the handler takes the signal's number and calls only what a handler may call.
+    action.sa_flags = libc::SA_RESTART | libc::SA_ONSTACK | libc::SA_SIGINFO;
+    // SAFETY: the handler takes what SA_SIGINFO gives and calls only what a handler may call.
     let status = unsafe { libc::sigaction(signal, &raw const action, null_mut()) };
     if status == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 fn our_handler() -> usize {
-    let handler: extern "C" fn(c_int) = on_signal;
+    let handler: extern "C" fn(c_int, *mut siginfo_t, *mut c_void) = on_signal;
     // An address is as long as a usize.
     handler as usize
 }
