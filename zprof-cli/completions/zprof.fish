@@ -46,7 +46,7 @@ json.gz\t'The same, compressed with gzip'
 pftrace\t'Perfetto\'s own format: smaller, with typed values, flows and counters, and with planes that JSON has no place for'"
 complete -c zprof -n "__fish_zprof_using_subcommand convert" -l max-events -d 'Write at most N events, the earliest' -r
 complete -c zprof -n "__fish_zprof_using_subcommand convert" -l min-duration -d 'Write only events that last at least as long, such as 10us or 1.5ms' -r
-complete -c zprof -n "__fish_zprof_using_subcommand convert" -l time-range -d 'Write only events within a time, as the trace shows it: 1s..1.5s, 1s.. or ..500ms' -r
+complete -c zprof -n "__fish_zprof_using_subcommand convert" -l time-range -d 'Write only events within a time, as the trace shows it: 0..10ms, 1s.. or ..500ms' -r
 complete -c zprof -n "__fish_zprof_using_subcommand convert" -l planes -d 'Only planes with this in their names, or with names that match it if it has `*` or `?`; several with commas' -r
 complete -c zprof -n "__fish_zprof_using_subcommand convert" -l tsl -d 'Write what TSL\'s converter writes, byte for byte, for comparison; by default it keeps 1,000,000 events'
 complete -c zprof -n "__fish_zprof_using_subcommand convert" -s h -l help -d 'Print help (see more with \'--help\')'
