@@ -63,7 +63,7 @@ pub(super) fn request(get: impl Fn(&str) -> Option<OsString>) -> Result<Option<R
     let get = |name: &str| get(name).filter(|value| !value.is_empty());
     let Some(main) = get(MAIN).filter(|value| switch(value) != Some(false)) else { return Ok(None) };
     let mut request = Request {
-        options: ProfilerOptions::default().session_id(SessionId::Unique),
+        options: ProfilerOptions { is_from_env: true, ..ProfilerOptions::default() }.session_id(SessionId::Unique),
         device: Device::Any,
         plugin_limit: Duration::from_secs(60),
         is_quiet: false,
@@ -222,7 +222,7 @@ mod tests {
 
     fn usual() -> Request {
         Request {
-            options: ProfilerOptions::default().session_id(SessionId::Unique),
+            options: ProfilerOptions { is_from_env: true, ..ProfilerOptions::default() }.session_id(SessionId::Unique),
             device: Device::Any,
             plugin_limit: Duration::from_secs(60),
             is_quiet: false,

@@ -118,7 +118,8 @@ struct Session {
 ///
 /// [`InvalidInput`] names a variable, its value, and what it may be. [`AlreadyActive`] if a [`Profiler`] of the program
 /// runs; as long as this session lasts, theirs is refused likewise. Besides, those of [`Platform::load`] and
-/// [`Profiler::start`]. Nothing is profiled then, and the program may go on.
+/// [`Profiler::start`]. Nothing is profiled then, and the program may go on. The message has the system's cause too, so that
+/// `{error}` is all that need be printed.
 ///
 /// [`directives`]: super::ProfilerOptions::directives()
 /// [`keep_last`]: super::ProfilerOptions::keep_last()
@@ -141,8 +142,10 @@ pub fn init_from_env() -> Result<bool> {
     }
     let Some(request) = env::request(|name| std::env::var_os(name))? else { return Ok(false) };
     let main = std::env::var_os(env::MAIN).unwrap_or_default();
-    let failed =
-        |error: Error| error.context(format_args!("no profile, which `ZPROF={}` asked for", main.to_string_lossy()));
+    let failed = |error: Error| {
+        let what = format_args!("no profile, which `ZPROF={}` asked for", main.to_string_lossy());
+        error.in_one().context(what)
+    };
     let profiler = start(&request).map_err(failed)?;
     if let Err(error) = ends::watch() {
         profiler.abandon();

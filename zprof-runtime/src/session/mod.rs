@@ -360,8 +360,8 @@ fn assemble(
     let started = Instant::now();
     let mut host = host::convert(recorded);
     let timeline = &recorded.timeline;
-    let mut warnings = warnings(&host.losses, recorded.orphans, &timeline.steps_ns, options.max_buffer_bytes);
-    warnings.extend(gone_with_threads(recorded.gone, options.max_buffer_bytes));
+    let mut warnings = warnings(&host.losses, recorded.orphans, &timeline.steps_ns, options);
+    warnings.extend(gone_with_threads(recorded.gone, options));
     warnings.extend(crossings(&host));
     if host.unnamed != 0 {
         warnings.push(format!(
@@ -451,14 +451,15 @@ fn crossings(host: &Host) -> impl Iterator<Item = String> {
 const MOST_LOSSES: usize = 32;
 
 /// What the profile must say of itself.
-fn warnings(losses: &[Loss], orphans: u64, steps_ns: &[i64], limit: usize) -> Vec<String> {
+fn warnings(losses: &[Loss], orphans: u64, steps_ns: &[i64], options: &ProfilerOptions) -> Vec<String> {
+    let (limit, option) = (options.max_buffer_bytes, options.named("max_buffer_bytes"));
     let mut warnings = Vec::new();
     let (told, rest) = losses.split_at(losses.len().min(MOST_LOSSES));
     for Loss { thread, tid, scopes, notes, unknown } in told {
         if *scopes != 0 {
             warnings.push(format!(
                 "thread `{thread}` ({tid}) dropped {scopes} scopes: the recorder's memory limit of {limit} bytes was \
-                 reached; raise `max_buffer_bytes`"
+                 reached; raise `{option}`"
             ));
         }
         if *notes != 0 {
@@ -488,11 +489,12 @@ fn warnings(losses: &[Loss], orphans: u64, steps_ns: &[i64], limit: usize) -> Ve
 }
 
 /// What to say of threads that have ended and are not in the profile at all.
-fn gone_with_threads(gone: Gone, limit: usize) -> Option<String> {
+fn gone_with_threads(gone: Gone, options: &ProfilerOptions) -> Option<String> {
+    let (limit, option) = (options.max_buffer_bytes, options.named("max_buffer_bytes"));
     (gone.lost != 0).then(|| {
         format!(
             "threads that have ended, and are older than what is kept, dropped {} scopes: the recorder's memory limit of \
-             {limit} bytes was reached; raise `max_buffer_bytes`",
+             {limit} bytes was reached; raise `{option}`",
             gone.lost
         )
     })

@@ -91,7 +91,7 @@ pub struct Session {
     /// Taken by the stop.
     recording: Option<Recording>,
     clock: Clock,
-    max_bytes: usize,
+    options: ProfilerOptions,
     tid: u64,
     // Given up in this order.
     _place: Place,
@@ -140,13 +140,12 @@ impl Session {
         settings.prefault_bytes = 0;
         // It looks at all that was recorded.
         (settings.keep_ns, settings.keep_bytes) = (None, None);
-        let max_bytes = settings.max_bytes;
         let recording = Recording::start(settings)
             .map_err(|error| Error::io("failed to start a session for a test: no helper thread", error))?;
         BUSY.set(true);
         let tid = os::thread_id();
         let clock = Clock(Arc::new(Inner { source: recording.source(), state: Mutex::default() }));
-        Ok(Self { recording: Some(recording), clock, max_bytes, tid, _place: place, _turn: turn })
+        Ok(Self { recording: Some(recording), clock, options: options.clone(), tid, _place: place, _turn: turn })
     }
 
     /// The clock of this session.
@@ -180,7 +179,7 @@ impl Session {
         let Some(recording) = self.recording.take() else { return Ok(Recorded::default()) };
         let recorded = recording.stop();
         let steps = std::mem::take(&mut self.clock.state().steps);
-        read::read(recorded, threads, self.tid, &steps, self.max_bytes)
+        read::read(recorded, threads, self.tid, &steps, &self.options)
     }
 }
 

@@ -16,7 +16,7 @@ use super::values::{Arg, Counter, Mark, Recorded, Scope, Thread};
 use crate::clock::Timeline;
 use crate::error::{Error, ErrorKind, Result};
 use crate::record::recording::{self, recycle};
-use crate::session::{counters, crossings, host, warnings};
+use crate::session::{ProfilerOptions, counters, crossings, host, warnings};
 
 /// Line ids from here on are no thread's.
 #[allow(clippy::cast_possible_wrap)] // 2^30
@@ -30,7 +30,7 @@ pub(super) fn read(
     threads: Option<&BTreeSet<u64>>,
     tid: u64,
     steps: &[Step],
-    limit: usize,
+    options: &ProfilerOptions,
 ) -> Result<Recorded> {
     let first = recorded.timeline.first_tick();
     recorded.timeline = Timeline::of_ticks(first);
@@ -43,7 +43,7 @@ pub(super) fn read(
     // A thread past its end may be anyone's.
     let orphans = if threads.is_none() { recorded.orphans } else { 0 };
     let host = host::convert(&mut recorded);
-    let mut told = warnings(&host.losses, orphans, &[], limit);
+    let mut told = warnings(&host.losses, orphans, &[], options);
     told.extend(crossings(&host));
     let dropped_scopes = host.losses.iter().map(|loss| loss.scopes).sum::<u64>() + orphans;
     let bytes = host.plane.into_pieces().concat();
