@@ -156,6 +156,14 @@ fn levels_buffers_and_silence_reach_the_session() {
 }
 
 #[test]
+fn the_end_is_told_once_also_where_there_is_a_logger() {
+    let ended = Program::new("logged").run();
+    assert_eq!(ended.stderr, format!("zprof: {} (3 scopes)\n", ended.path().display()));
+    let quiet = Program::new("logged").with("ZPROF_QUIET", "1").run();
+    assert_eq!(quiet.stderr, format!("INFO: wrote 3 scopes of 1 threads to `{}`\n", quiet.path().display()));
+}
+
+#[test]
 fn a_second_call_finds_the_session_running() {
     let ended = Program::new("twice").run();
     assert_eq!(ended.stdout, "true\ntrue true\n");

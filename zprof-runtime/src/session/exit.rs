@@ -78,7 +78,7 @@ struct Session {
 /// | `ZPROF_KEEP_BYTES` | [`keep_last_bytes`]: as `ZPROF_BUFFER` |
 /// | `ZPROF_PJRT` | `off`: the host alone. `on`: a plugin too, as [`Platform::auto`] finds it, and an error if there is none. Else the path of its library. If not given, the plugin that [`Platform::auto`] finds, if any; without the feature `pjrt`, the host alone. `SKIP_PJRT_PROFILER=true` leaves the plugin alone. |
 /// | `ZPROF_PJRT_SECONDS` | how long the plugin's part of the profile is waited for at the end; 60 if not given |
-/// | `ZPROF_QUIET` | `1`: standard error is not told where the profile is |
+/// | `ZPROF_QUIET` | `1`: standard error is not told where the profile is, and the program's logger is, if it has one |
 ///
 /// # Ends
 ///
@@ -256,7 +256,11 @@ fn tell(profile: Profile, is_quiet: bool) {
         let (told, is_told) = channel();
         let tell = move || {
             keep_out();
-            profile.report();
+            profile.report_lacks();
+            if is_quiet {
+                // Who is not told on standard error is told here; nobody is told twice.
+                profile.report_place();
+            }
             let _ = told.send(());
         };
         if thread::Builder::new().name("zprof-log".to_owned()).spawn(tell).is_ok() {

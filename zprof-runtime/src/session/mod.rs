@@ -534,14 +534,23 @@ impl Unwritten {
 }
 
 impl Profile {
+    /// Tells the logger of it: what it lacks and where it is.
     fn report(&self) {
-        let Self { protobuf_path, scopes, threads, phases, warnings, .. } = self;
-        for warning in warnings {
+        self.report_lacks();
+        self.report_place();
+    }
+
+    fn report_lacks(&self) {
+        for warning in &self.warnings {
             warn(warning);
         }
-        for (phase, took) in phases {
+        for (phase, took) in &self.phases {
             log::debug!("profile phase `{phase}` took {took:?}");
         }
+    }
+
+    fn report_place(&self) {
+        let Self { protobuf_path, scopes, threads, .. } = self;
         log::info!("wrote {scopes} scopes of {threads} threads to `{}`", protobuf_path.display());
     }
 }
