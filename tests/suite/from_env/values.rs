@@ -156,6 +156,24 @@ fn levels_buffers_and_silence_reach_the_session() {
 }
 
 #[test]
+fn what_changes_nothing_is_warned_of() {
+    let module = "ended";
+    let filter = format!("off,{module}=verbose,endde=verbose");
+    let ended = Program::new("return").with("ZPROF_FILTER", filter).with("ZPROF_LEVLE", "info").run();
+    let expected = format!(
+        "zprof: warning: the variable `ZPROF_LEVLE` is none of zprof's and changes nothing; is `ZPROF_LEVEL` meant?\n\
+         zprof: warning: directive `endde=verbose` met no scope that ran and could have been recorded; paths of modules are \
+         those of `module_path!()`, the crate first, and are no mistake where their scopes did not run\n\
+         zprof: {} (3 scopes)\n",
+        ended.path().display()
+    );
+    assert_eq!(ended.stderr, expected);
+    // It is for whoever runs the program, and says nothing of what is in the profile.
+    let (lines, warnings, _) = read_file(&ended.path());
+    assert_eq!((told(&lines, "main"), warnings), (worked(&[]), vec![]));
+}
+
+#[test]
 fn the_end_is_told_once_also_where_there_is_a_logger() {
     let ended = Program::new("logged").run();
     assert_eq!(ended.stderr, format!("zprof: {} (3 scopes)\n", ended.path().display()));

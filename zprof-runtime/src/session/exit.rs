@@ -15,6 +15,7 @@ use crate::record::recording::keep_out;
 use crate::record::{cut, hears, mark_at, word};
 use crate::site::{Callsite, Level, Memo, NO_FILTER, Site};
 use crate::value::Value as _;
+use crate::warn::warn;
 
 /// The session, or what became of it.
 static STATE: Mutex<State> = Mutex::new(State::None);
@@ -65,7 +66,7 @@ struct Session {
 /// # Variables
 ///
 /// They are read once, here. One that is empty is not there. All but the first are looked at only if that asks for a
-/// profile.
+/// profile. One that begins with `ZPROF_` and is none of these is warned of, with the one that may have been meant.
 ///
 /// | variable | |
 /// |---|---|
@@ -141,6 +142,9 @@ pub fn init_from_env() -> Result<bool> {
         _ => forget(&mut state),
     }
     let Some(request) = env::request(|name| std::env::var_os(name))? else { return Ok(false) };
+    for warning in env::unknown(std::env::vars_os()) {
+        warn(warning);
+    }
     let main = std::env::var_os(env::MAIN).unwrap_or_default();
     let failed = |error: Error| {
         let what = format_args!("no profile, which `ZPROF={}` asked for", main.to_string_lossy());
@@ -242,7 +246,7 @@ pub(super) fn snapshot() {
 fn tell(profile: Profile, is_quiet: bool) {
     let Profile { protobuf_path, scopes, dropped_scopes, warnings, .. } = &profile;
     if log::max_level() == log::LevelFilter::Off {
-        for warning in warnings {
+        for warning in warnings.iter().cloned().chain(profile.of_directives()) {
             ends::say(&format!("zprof: warning: {warning}\n"));
         }
     }

@@ -150,6 +150,10 @@ pub struct Profile {
     pub released_bytes: u64,
     /// What went wrong without ending the session; the same stands in the XSpace and went to the log.
     pub warnings: Vec<String>,
+    /// The [`directives`](ProfilerOptions::directives) that no scope met, as they were given, by path: those of modules none of whose
+    /// scopes ran, and those that are misspelt. They went to the log; the XSpace has nothing of it. None of a snapshot, after which the
+    /// scopes may come.
+    pub unmet_directives: Vec<String>,
     /// How long each phase of the stop took, in order: `stop`, `convert`, `plugin`, `write XSpace`, `write JSON`.
     pub phases: Vec<(&'static str, Duration)>,
 }
@@ -371,6 +375,7 @@ fn assemble(
             host::MOST_NAMES
         ));
     }
+    let unmet_directives = std::mem::take(&mut recorded.unmet);
     let (scopes, threads) = (host.plane.events() - host.samples, host.threads);
     let dropped_scopes =
         host.losses.iter().map(|loss| loss.scopes).sum::<u64>() + recorded.orphans + recorded.gone.lost;
@@ -428,6 +433,7 @@ fn assemble(
         duration: Duration::from_nanos(timeline.end_ps / 1000),
         released_bytes,
         warnings,
+        unmet_directives,
         phases: vec![
             ("stop", stopping),
             ("convert", converted - started),
@@ -544,9 +550,22 @@ impl Profile {
         for warning in &self.warnings {
             warn(warning);
         }
+        for warning in self.of_directives() {
+            warn(warning);
+        }
         for (phase, took) in &self.phases {
             log::debug!("profile phase `{phase}` took {took:?}");
         }
+    }
+
+    /// What to say of directives that decided nothing.
+    fn of_directives(&self) -> impl Iterator<Item = String> {
+        self.unmet_directives.iter().map(|directive| {
+            format!(
+                "directive `{directive}` met no scope that ran and could have been recorded; paths of modules are those of \
+                 `module_path!()`, the crate first, and are no mistake where their scopes did not run"
+            )
+        })
     }
 
     fn report_place(&self) {
