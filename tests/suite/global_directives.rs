@@ -113,6 +113,25 @@ fn the_longest_path_decides_and_the_rest_goes_by_the_level() {
 }
 
 #[test]
+fn directives_that_met_no_scope_are_named_at_the_end() {
+    let recorded = record(directed("off,here::io=info,here::io::deep=off,here::oi=verbose,no-crate=critical"), io::all);
+    let missed = format!("{}::oi=verbose", module_path!());
+    let unmet = [&"no_crate=critical".to_owned(), &format!("{}::io::deep=off", module_path!()), &missed];
+    assert_eq!(recorded.profile.unmet_directives.iter().collect::<Vec<_>>(), unmet);
+    // It is of no matter to readers of the profile.
+    assert_eq!(recorded.warnings, Vec::<String>::new());
+
+    let mut session = Session::new(directed("here::oi=verbose"));
+    session.start();
+    let snapshot = zprof::snapshot().expect("it is written").expect("zprof is enabled");
+    assert_eq!(snapshot.unmet_directives, Vec::<String>::new(), "its scopes may come yet");
+    assert_eq!(session.stop().profile.unmet_directives, [missed]);
+    // One at a time.
+    drop(session);
+    assert_eq!(record(ProfilerOptions::default(), io::all).profile.unmet_directives, Vec::<String>::new());
+}
+
+#[test]
 fn a_session_goes_by_its_own_directives() {
     let of = |options: ProfilerOptions| taken(options).0;
     for _ in 0..3 {

@@ -1,10 +1,18 @@
 //! Names that scopes bring along, as they stand in the XSpace.
 
 use std::borrow::Cow;
+use std::future::{poll_fn, ready};
+use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+use std::thread;
 
-use zprof::ProfilerOptions;
-use zprof_tests::profile::{Session, recorded, stats};
+use zprof::{ProfilerOptions, TraceFuture as _};
+use zprof_tests::profile::{Line, Session, Stats, recorded, stats};
+
+fn poll<F: Future>(task: &mut Pin<Box<F>>) -> Poll<F::Output> {
+    task.as_mut().poll(&mut Context::from_waker(Waker::noop()))
+}
 
 /// How many names a session keeps.
 const MOST_NAMES: usize = 16_384;
@@ -38,9 +46,54 @@ fn each_scope_has_the_name_that_it_was_given() {
     assert_eq!(told, expected);
     assert_eq!(
         recorded.own_line().event("add").site,
-        stats([("module_path", module_path!().into()), ("source", format!("{}:16", file!()).as_str().into()),])
+        stats([("module_path", module_path!().into()), ("source", format!("{}:24", file!()).as_str().into()),])
     );
     assert_eq!(recorded.warnings, [""; 0]);
+}
+
+#[test]
+fn a_task_has_its_name_at_each_poll_on_each_thread() {
+    let once_more = || {
+        let mut first = true;
+        poll_fn(move |_| if std::mem::take(&mut first) { Poll::Pending } else { Poll::Ready(()) })
+    };
+    let recorded = recorded(|| {
+        let make = |name: String, n: i32| once_more().traced(zprof::task!(dyn name, n, text = "a"));
+        let mut tasks: Vec<_> =
+            [("first", 1), ("second", 2)].map(|(name, n)| Box::pin(make(name.to_owned(), n))).into();
+        assert!(tasks.iter_mut().all(|task| poll(task).is_pending()));
+        // Their ends are on a thread whose line is read before or after the other's.
+        thread::spawn(move || assert!(tasks.iter_mut().all(|task| poll(task).is_ready()))).join().expect("no panic");
+        drop(make("never polled".to_owned(), 3));
+    });
+    let told = |line: &Line| -> Vec<(String, Stats)> {
+        let stats = |stats: &Stats| stats.iter().filter(|stat| stat.0 != "flow").cloned().collect();
+        line.events.iter().map(|event| (event.name.clone(), stats(&event.stats))).collect()
+    };
+    let of = |name: &str, n: i64, polls: i64| {
+        let mut all = stats([("n", n.into()), ("text", "a".into())]);
+        all.extend(stats([("polls", polls.into()), ("_a", 1.into())]));
+        (name.to_owned(), if polls == 0 { all[..2].to_vec() } else { all })
+    };
+    assert_eq!(told(recorded.own_line()), [of("first", 1, 0), of("second", 2, 0)]);
+    let other = recorded.lines.iter().find(|line| !line.name.starts_with("async") && line.id != recorded.own_line().id);
+    let later = ["first", "second"].map(|name| (name.to_owned(), stats([])));
+    assert_eq!(told(other.expect("the other thread's")), later);
+    assert_eq!(told(recorded.line("async")), [of("first", 1, 2)]);
+    assert_eq!(told(recorded.line("async 2")), [of("second", 2, 2)]);
+    assert_eq!(recorded.line("async").events[0].site, recorded.own_line().events[0].site);
+}
+
+#[test]
+fn a_task_described_before_the_session_is_called_by_the_expression() {
+    let mut session = Session::new(ProfilerOptions::default());
+    let ops = [String::from("conv#1")];
+    let early = ready(()).traced(zprof::task!(dyn ops[0].as_str(), n = 1));
+    session.start();
+    assert!(pin!(early).poll(&mut Context::from_waker(Waker::noop())).is_ready());
+    let recorded = session.stop();
+    assert_eq!(recorded.own_line().names(), ["ops[0].as_str()"]);
+    assert_eq!(recorded.line("async").names(), ["ops[0].as_str()"]);
 }
 
 #[test]
@@ -73,6 +126,8 @@ fn a_name_too_many_is_a_stat_and_is_counted() {
         for n in 0..MOST_NAMES + 3 {
             zprof::scope!(dyn format!("op.{n}"), n);
         }
+        let task = ready(()).traced(zprof::task!(dyn format!("task.{}", 1)));
+        assert!(pin!(task).poll(&mut Context::from_waker(Waker::noop())).is_ready());
         zprof::scope!(dyn String::from("other"));
         // Known ones stay what they are.
         for n in 0..MOST_NAMES {
@@ -81,7 +136,7 @@ fn a_name_too_many_is_a_stat_and_is_counted() {
     });
     // The last two sites are others than the first, though some names are the same.
     let events = &recorded.own_line().events;
-    assert_eq!(events.len(), 2 * MOST_NAMES + 4);
+    assert_eq!(events.len(), 2 * MOST_NAMES + 5);
     for (n, event) in events[..MOST_NAMES].iter().enumerate() {
         assert_eq!(
             (event.name.as_str(), &event.stats),
@@ -94,18 +149,23 @@ fn a_name_too_many_is_a_stat_and_is_counted() {
         .collect();
     let expected: Vec<_> = (MOST_NAMES..MOST_NAMES + 3)
         .map(|n| format!("op.{n}"))
-        .chain([String::from("other")])
+        .chain([String::from("task.1"), String::from("other")])
         .chain((0..MOST_NAMES).map(|n| format!("op.{n}")))
         .map(|name| Some(name.as_str().into()))
         .collect();
     assert_eq!(told, expected);
     assert_eq!(events[MOST_NAMES].name, "format!(\"op.{n}\")");
+    let whole = &recorded.line("async").events[0];
+    assert_eq!(
+        (whole.name.as_str(), &whole.stats[0]),
+        ("format!(\"task.{}\", 1)", &("name".to_owned(), "task.1".into()))
+    );
     assert_eq!(
         recorded.warnings,
         [format!(
             "{} scopes had one name too many: a session keeps {MOST_NAMES} names that are given behind `dyn`; these scopes are called by \
          the expression that gave the name, which is their stat `name`",
-            MOST_NAMES + 4
+            MOST_NAMES + 5
         )]
     );
 }

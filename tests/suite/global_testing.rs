@@ -232,11 +232,51 @@ fn threads_are_included_where_they_say_so() {
             work(clock, false, "out");
         });
     };
-    assert_eq!(recorded(body).tree(), "around 2ms\nthread in\n  job 1ms\ncounters\n  jobs value=1 @1ms");
+    let included = recorded(body);
+    assert_eq!(included.tree(), "around 2ms\nthread in\n  job 1ms\ncounters\n  jobs value=1 @1ms");
+    let others = included.others.expect("`out` is another");
+    assert_eq!(others.tree(), "thread out\n  job 1ms\ncounters\n  jobs value=1 @2ms");
     let all = record_all(body).expect("the session starts");
     assert_eq!(all.thread("out").expect("it is there").tree(), "job 1ms");
     let counted = all.counters.iter().map(|sample| (sample.at, &sample.value)).collect::<Vec<_>>();
     assert_eq!(counted, [(ms(1), &1.into()), (ms(2), &1.into())]);
+}
+
+#[test]
+fn what_other_threads_did_is_apart_and_not_lost() {
+    let recorded = recorded(|clock| {
+        let flow = zprof::flow();
+        zprof::scope!("asks", sends = flow, {});
+        let mut context = Context::from_waker(Waker::noop());
+        let mut moved = Box::pin(inner(1, clock));
+        assert!(moved.as_mut().poll(&mut context).is_pending());
+        thread::scope(|threads| {
+            let work = || {
+                let mut context = Context::from_waker(Waker::noop());
+                zprof::scope!("answers", receives = flow, {
+                    assert!(moved.as_mut().poll(&mut context).is_ready());
+                });
+                zprof::counter!("answers", 1);
+                clock.advance(ms(1));
+                zprof::scope!("last", {});
+            };
+            thread::Builder::new().name("pool".to_owned()).spawn_scoped(threads, work).expect("a thread starts");
+        });
+    });
+    assert_eq!(recorded.tree(), "asks sends=#1\ninner n=1 task=#1 1ms\ntasks\n  inner n=1 task=#1 [unfinished] 4ms");
+    let others = recorded.others.as_deref().expect("another thread recorded");
+    assert_eq!(
+        others.tree(),
+        "thread pool\n  answers receives=#1 2ms\n    inner task=#1 2ms\n  last\n\
+         tasks\n  inner task=#1 [started_before] 3ms\ncounters\n  answers value=1 @3ms"
+    );
+    assert!(others.others.is_none() && others.threads.iter().all(|thread| !thread.is_own));
+    // Nothing of it is part of what a test compares.
+    let mut alone = recorded.clone();
+    alone.others = None;
+    assert_eq!(recorded, alone);
+    let all = record_all(|_| thread::spawn(|| zprof::scope!("far", {})).join().expect("it does not panic"));
+    assert!(all.expect("the session starts").others.is_none());
 }
 
 #[test]

@@ -899,7 +899,7 @@ _zprof() {
             return 0
             ;;
         zprof__subcmd__summary)
-            opts="-h --json --csv --top --sort --planes --steps --help"
+            opts="-h --json --csv --top --sort --planes --steps --async --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

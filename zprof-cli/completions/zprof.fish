@@ -46,7 +46,7 @@ json.gz\t'The same, compressed with gzip'
 pftrace\t'Perfetto\'s own format: smaller, with typed values, flows and counters, and with planes that JSON has no place for'"
 complete -c zprof -n "__fish_zprof_using_subcommand convert" -l max-events -d 'Write at most N events, the earliest' -r
 complete -c zprof -n "__fish_zprof_using_subcommand convert" -l min-duration -d 'Write only events that last at least as long, such as 10us or 1.5ms' -r
-complete -c zprof -n "__fish_zprof_using_subcommand convert" -l time-range -d 'Write only events within a time, as the trace shows it: 1s..1.5s, 1s.. or ..500ms' -r
+complete -c zprof -n "__fish_zprof_using_subcommand convert" -l time-range -d 'Write only events within a time, as the trace shows it: 0..10ms, 1s.. or ..500ms' -r
 complete -c zprof -n "__fish_zprof_using_subcommand convert" -l planes -d 'Only planes with this in their names, or with names that match it if it has `*` or `?`; several with commas' -r
 complete -c zprof -n "__fish_zprof_using_subcommand convert" -l tsl -d 'Write what TSL\'s converter writes, byte for byte, for comparison; by default it keeps 1,000,000 events'
 complete -c zprof -n "__fish_zprof_using_subcommand convert" -s h -l help -d 'Print help (see more with \'--help\')'
@@ -59,7 +59,7 @@ complete -c zprof -n "__fish_zprof_using_subcommand view" -l no-open -d 'Print t
 complete -c zprof -n "__fish_zprof_using_subcommand view" -l once -d 'End once the trace has been fetched'
 complete -c zprof -n "__fish_zprof_using_subcommand view" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c zprof -n "__fish_zprof_using_subcommand summary" -l top -d 'Rows of each table, 0 for all [default: 20; all in JSON and CSV]' -r
-complete -c zprof -n "__fish_zprof_using_subcommand summary" -l sort -d 'What the scopes are sorted by' -r -f -a "total\t''
+complete -c zprof -n "__fish_zprof_using_subcommand summary" -l sort -d 'What the scopes are sorted by; asynchronous spans, which have no own time, by their total instead of that' -r -f -a "total\t''
 self\t''
 count\t''
 mean\t''
@@ -70,6 +70,7 @@ complete -c zprof -n "__fish_zprof_using_subcommand summary" -l planes -d 'Only 
 complete -c zprof -n "__fish_zprof_using_subcommand summary" -l json -d 'Print JSON'
 complete -c zprof -n "__fish_zprof_using_subcommand summary" -l csv -d 'Print CSV'
 complete -c zprof -n "__fish_zprof_using_subcommand summary" -l steps -d 'Print each step, not only what all have in common; in CSV, instead of the scopes'
+complete -c zprof -n "__fish_zprof_using_subcommand summary" -l async -d 'In CSV, print the asynchronous spans instead of the scopes'
 complete -c zprof -n "__fish_zprof_using_subcommand summary" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c zprof -n "__fish_zprof_using_subcommand diff" -l top -d 'Rows of each table, 0 for all [default: 20; all in JSON and CSV]' -r
 complete -c zprof -n "__fish_zprof_using_subcommand diff" -l planes -d 'Only planes with this in their names, or with names that match it if it has `*` or `?`; several with commas' -r

@@ -47,7 +47,7 @@ pub(crate) struct Args {
     /// Write only events that last at least as long, such as 10us or 1.5ms.
     #[arg(long, value_name = "TIME", value_parser = units::parse_time)]
     min_duration: Option<u64>,
-    /// Write only events within a time, as the trace shows it: 1s..1.5s, 1s.. or ..500ms.
+    /// Write only events within a time, as the trace shows it: 0..10ms, 1s.. or ..500ms.
     #[arg(long, value_name = "A..B", value_parser = units::parse_range)]
     time_range: Option<Range>,
     #[command(flatten)]

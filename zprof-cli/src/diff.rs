@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use serde::Serialize;
-use zprof_runtime::export::ScopeSummary;
+use zprof_runtime::export::{AsyncSummary, ScopeSummary};
 
 use crate::args::{Answer, Planes};
 use crate::cli::usage;
@@ -26,7 +26,7 @@ const ENOUGH: u64 = 10;
 /// A row says how often a scope ran, and how long, before and after. The change of the mean has an interval that holds the true change in 99 of 100 cases (Welch's t-test, which takes the
 /// runs as independent and lets the two sides have a spread each). A scope is `slower` or `faster` if the interval
 /// leaves 0 out, and `unsure` if not. With fewer than 10 runs on a side it says `too few`, and `no spread` where a
-/// profile has only sums. Rows are sorted by how much the total changed.
+/// profile has only sums. Asynchronous spans, such as whole futures, are rows `<name> (async)`. Rows are sorted by how much the total changed.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "Examples:
   What changed:
@@ -125,6 +125,10 @@ fn sides(spaces: &[Summed], by_host: bool) -> BTreeMap<Key, Side> {
             for scope in &plane.scopes {
                 sides.insert((host.clone(), plane.name.clone(), scope.name.clone()), Side::new(scope));
             }
+            for spans in &plane.async_spans {
+                let name = format!("{} (async)", spans.name);
+                sides.insert((host.clone(), plane.name.clone(), name), Side::of_async(spans));
+            }
         }
     }
     sides
@@ -134,6 +138,11 @@ impl Side {
     fn new(scope: &ScopeSummary) -> Self {
         let deviation_ps = scope.runs.as_ref().and_then(|runs| runs.deviation_ps);
         Self { count: scope.count, mean_ps: scope.mean_ps(), total_ps: scope.total_ps, deviation_ps }
+    }
+
+    fn of_async(spans: &AsyncSummary) -> Self {
+        let deviation_ps = spans.runs.as_ref().and_then(|runs| runs.deviation_ps);
+        Self { count: spans.count, mean_ps: spans.mean_ps(), total_ps: spans.total_ps, deviation_ps }
     }
 
     fn sample(&self) -> Option<Sample> {

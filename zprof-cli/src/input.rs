@@ -1,5 +1,6 @@
 //! Profiles named on the command line: a file, a run's folder, a log directory, or `-` for standard input.
 
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -73,7 +74,7 @@ pub(crate) fn open(input: &Path) -> Result<Profile> {
         let space = space(input)?;
         return Ok(Profile { name: space.name.clone(), spaces: vec![space] });
     }
-    let mut paths = spaces_in(input)?;
+    let mut paths = hosts_in(input)?;
     if paths.is_empty() {
         let Some(run) = newest_run(input)? else {
             bail!(
@@ -81,7 +82,7 @@ pub(crate) fn open(input: &Path) -> Result<Profile> {
                 input.display()
             );
         };
-        paths = spaces_in(&run)?;
+        paths = hosts_in(&run)?;
     }
     let spaces = paths.iter().map(|path| space(path)).collect::<Result<Vec<_>>>()?;
     let name = match spaces.as_slice() {
@@ -89,6 +90,49 @@ pub(crate) fn open(input: &Path) -> Result<Profile> {
         _ => format!("`{}`", input.display()),
     };
     Ok(Profile { name, spaces })
+}
+
+/// The XSpace files of a run's hosts. Snapshots that lie beside the file of their process, since that is where the process was
+/// told to write, are none: they hold the same scopes again. Of a process that has left only snapshots, the last one is taken.
+fn hosts_in(folder: &Path) -> Result<Vec<PathBuf>> {
+    let mut wholes = Vec::new();
+    let mut snapshots: BTreeMap<String, Vec<(u64, PathBuf)>> = BTreeMap::new();
+    for path in spaces_in(folder)? {
+        match snapshot_of(&path) {
+            Some((host, number)) => snapshots.entry(host).or_default().push((number, path)),
+            None => wholes.push(path),
+        }
+    }
+    for (host, mut snapshots) in snapshots {
+        snapshots.sort();
+        let whole = folder.join(format!("{host}{SUFFIX}"));
+        let taken = if wholes.contains(&whole) { whole } else { snapshots.pop().map_or(whole, |(_, last)| last) };
+        let left_out: Vec<_> = snapshots.iter().map(|(_, path)| format!("`{}`", path.display())).collect();
+        if let [first, rest @ ..] = left_out.as_slice() {
+            let (and, is) = match rest {
+                [] => (String::new(), "is"),
+                [last] => (format!(" and {last}"), "are"),
+                rest => (format!(" and {} more snapshots", rest.len()), "are"),
+            };
+            let taken = taken.display();
+            tell(format_args!(
+                "{first}{and} {is} left out: a snapshot of the same process as `{taken}`; name a file to read it"
+            ));
+        }
+        if !wholes.contains(&taken) {
+            wholes.push(taken);
+        }
+    }
+    wholes.sort();
+    Ok(wholes)
+}
+
+/// Host and number, if the file is called as a snapshot beside a host's file is.
+fn snapshot_of(path: &Path) -> Option<(String, u64)> {
+    let name = path.file_name()?.to_str()?.strip_suffix(SUFFIX)?;
+    let (host, number) = name.rsplit_once("-snapshot-")?;
+    let is_number = number.bytes().all(|byte| byte.is_ascii_digit()) && !number.starts_with('0');
+    Some((host.to_owned(), number.parse().ok()?)).filter(|(host, _)| is_number && !host.is_empty())
 }
 
 /// The XSpace files in a folder, sorted; none if there is no such folder.
@@ -220,6 +264,19 @@ mod tests {
         assert_eq!(hosts(&run), ["x-5", "y-5"]);
         // The newest, which is neither the first nor the last by name.
         assert_eq!(hosts(folder.path()), ["x-0", "y-0"]);
+    }
+
+    #[test]
+    fn snapshots_are_no_hosts() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let write = |name: &str| fs::write(folder.path().join(format!("{name}{SUFFIX}")), SPACE).expect("is written");
+        ["a-snapshot-2", "a-snapshot-10"].into_iter().for_each(write);
+        assert_eq!(hosts(folder.path()), ["a-snapshot-10"]);
+        ["a", "a-snapshot-x", "b", "c-snapshot-01", "d-snapshot-1", "-snapshot-1"].into_iter().for_each(write);
+        let expected = ["-snapshot-1", "a-snapshot-x", "a", "b", "c-snapshot-01", "d-snapshot-1"];
+        assert_eq!(hosts(folder.path()), expected);
+        // One that is named is taken.
+        assert_eq!(hosts(&folder.path().join("a-snapshot-2.xplane.pb")), ["a-snapshot-2"]);
     }
 
     #[test]

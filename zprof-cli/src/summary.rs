@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
 use serde::Serialize;
-use zprof_runtime::export::{PlaneSummary, ScopeSummary, StepSeries, Summary, SummaryOptions, summarise};
+use zprof_runtime::export::{AsyncSummary, PlaneSummary, ScopeSummary, StepSeries, Summary, SummaryOptions, summarise};
 
 use crate::args::{Answer, Input, Planes, ROWS};
 use crate::csv;
@@ -24,7 +24,8 @@ const LINES: usize = 8;
 ///
 /// A scope's total is the sum of its runs; its own time (self) is what no other event of the same line covers. Half of
 /// the runs are no longer than p50, and 99 of 100 no longer than p99; both are exact up to 512 runs and off by at most
-/// 0.4% beyond. JSON and CSV have exact picoseconds.
+/// 0.4% beyond. Asynchronous spans, such as whole futures, have a table of their own: threads worked at them in their
+/// polls, and the rest of the time they waited. JSON and CSV have exact picoseconds.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "Examples:
   The ten scopes with most time, those inside them included:
@@ -38,7 +39,7 @@ pub(crate) struct Args {
     input: Input,
     #[command(flatten)]
     answer: Answer,
-    /// What the scopes are sorted by.
+    /// What the scopes are sorted by; asynchronous spans, which have no own time, by their total instead of that.
     #[arg(long, value_enum, default_value_t = Sort::SelfTime, value_name = "KEY")]
     sort: Sort,
     #[command(flatten)]
@@ -46,6 +47,9 @@ pub(crate) struct Args {
     /// Print each step, not only what all have in common; in CSV, instead of the scopes.
     #[arg(long)]
     steps: bool,
+    /// In CSV, print the asynchronous spans instead of the scopes.
+    #[arg(long = "async", requires = "csv", conflicts_with = "steps")]
+    async_spans: bool,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -93,11 +97,14 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let top = args.answer.rows();
     for plane in spaces.iter_mut().flat_map(|space| &mut space.summary.planes) {
         args.sort.apply(&mut plane.scopes);
+        args.sort.apply_to_async(&mut plane.async_spans);
     }
     if args.answer.json {
         print_json(&spaces.iter().map(|space| json::Space::new(space, top)).collect::<Vec<_>>())?;
     } else if args.answer.csv && args.steps {
         print(|out| write_steps_csv(out, &spaces, top))?;
+    } else if args.async_spans {
+        print(|out| write_async_csv(out, &spaces, top))?;
     } else if args.answer.csv {
         print(|out| write_scopes_csv(out, &spaces, top))?;
     } else {
@@ -117,6 +124,18 @@ impl Sort {
             Self::Mean => scopes.sort_by(|left, right| right.mean_ps().total_cmp(&left.mean_ps())),
             Self::P99 => scopes.sort_by_key(|scope| Reverse(scope.runs.as_ref().map(|runs| runs.p99_ps))),
             Self::Max => scopes.sort_by_key(|scope| Reverse(scope.runs.as_ref().map(|runs| runs.max_ps))),
+            Self::Name => {}
+        }
+    }
+
+    fn apply_to_async(self, spans: &mut [AsyncSummary]) {
+        spans.sort_by(|left, right| left.name.cmp(&right.name));
+        match self {
+            Self::Total | Self::SelfTime => spans.sort_by_key(|spans| Reverse(spans.total_ps)),
+            Self::Count => spans.sort_by_key(|spans| Reverse(spans.count)),
+            Self::Mean => spans.sort_by(|left, right| right.mean_ps().total_cmp(&left.mean_ps())),
+            Self::P99 => spans.sort_by_key(|spans| Reverse(spans.runs.as_ref().map(|runs| runs.p99_ps))),
+            Self::Max => spans.sort_by_key(|spans| Reverse(spans.runs.as_ref().map(|runs| runs.max_ps))),
             Self::Name => {}
         }
     }
@@ -167,6 +186,10 @@ fn write_plane(out: &mut dyn Write, plane: &PlaneSummary, top: usize, each_step:
     if !plane.scopes.is_empty() {
         writeln!(out)?;
         write_scopes(out, &plane.scopes, top, width)?;
+    }
+    if !plane.async_spans.is_empty() {
+        writeln!(out)?;
+        write_async(out, &plane.async_spans, top, width)?;
     }
     if !plane.steps.is_empty() {
         writeln!(out)?;
@@ -222,6 +245,27 @@ fn scope_row(name: String, scope: &ScopeSummary) -> Vec<String> {
         known(runs.map(|runs| runs.p99_ps)),
         known(runs.map(|runs| runs.max_ps)),
     ]
+}
+
+fn write_async(out: &mut dyn Write, spans: &[AsyncSummary], top: usize, width: usize) -> io::Result<()> {
+    let mut table = Table::new(&["async", "count", "total", "polled", "waiting", "mean", "p99", "max"]);
+    let all = |value: Option<u128>| value.map_or_else(|| "-".to_owned(), duration_of_all);
+    for spans in spans.iter().take(top) {
+        let runs = spans.runs.as_ref();
+        let known = |value: Option<u64>| value.map_or_else(|| "-".to_owned(), duration_of);
+        table.row(vec![
+            spans.name.clone(),
+            count(spans.count),
+            duration_of_all(spans.total_ps),
+            all(spans.polls.as_ref().map(|polls| polls.total_ps)),
+            all(spans.waiting_ps()),
+            duration(spans.mean_ps()),
+            known(runs.map(|runs| runs.p99_ps)),
+            known(runs.map(|runs| runs.max_ps)),
+        ]);
+    }
+    table.write(out, width)?;
+    write_rest(out, spans.len(), top, "name")
 }
 
 fn write_series(out: &mut dyn Write, series: &[StepSeries], top: usize, width: usize) -> io::Result<()> {
@@ -297,6 +341,39 @@ fn write_scopes_csv(out: &mut dyn Write, spaces: &[Summed], top: usize) -> io::R
     Ok(())
 }
 
+fn write_async_csv(out: &mut dyn Write, spaces: &[Summed], top: usize) -> io::Result<()> {
+    let head = "space,plane,async,count,total_ps,polls,polled_ps,waiting_ps,mean_ps,min_ps,p50_ps,p99_ps,max_ps";
+    writeln!(out, "{head},deviation_ps")?;
+    for (space, plane) in planes(spaces) {
+        for spans in plane.async_spans.iter().take(top) {
+            let (runs, polls) = (spans.runs.as_ref(), spans.polls.as_ref());
+            let known = |value: Option<u64>| value.map(|value| value.to_string()).unwrap_or_default();
+            let all = |value: Option<u128>| value.map(|value| value.to_string()).unwrap_or_default();
+            let deviation = runs.and_then(|runs| runs.deviation_ps);
+            csv::write_row(
+                out,
+                &[
+                    space.clone(),
+                    plane.name.clone(),
+                    spans.name.clone(),
+                    spans.count.to_string(),
+                    spans.total_ps.to_string(),
+                    known(polls.map(|polls| polls.count)),
+                    all(polls.map(|polls| polls.total_ps)),
+                    all(spans.waiting_ps()),
+                    spans.mean_ps().to_string(),
+                    known(runs.map(|runs| runs.min_ps)),
+                    known(runs.map(|runs| runs.p50_ps)),
+                    known(runs.map(|runs| runs.p99_ps)),
+                    known(runs.map(|runs| runs.max_ps)),
+                    deviation.map(|deviation| deviation.to_string()).unwrap_or_default(),
+                ],
+            )?;
+        }
+    }
+    Ok(())
+}
+
 fn write_steps_csv(out: &mut dyn Write, spaces: &[Summed], top: usize) -> io::Result<()> {
     writeln!(out, "space,plane,steps,line_id,number,start_ps,duration_ps,self_ps,largest,largest_self_ps")?;
     for (space, plane) in planes(spaces) {
@@ -333,7 +410,7 @@ fn planes(spaces: &[Summed]) -> impl Iterator<Item = (&String, &PlaneSummary)> {
 
 /// What `--json` prints: a list of spaces. Times are picoseconds; what is not known is null.
 mod json {
-    use super::{PlaneSummary, ScopeSummary, Serialize, StepSeries, Summed};
+    use super::{AsyncSummary, PlaneSummary, ScopeSummary, Serialize, StepSeries, Summed};
 
     #[derive(Serialize)]
     pub(super) struct Space<'s> {
@@ -351,6 +428,8 @@ mod json {
         end_ps: Option<i128>,
         lines: Vec<Line<'s>>,
         scopes: Vec<Scope<'s>>,
+        #[serde(rename = "async")]
+        async_spans: Vec<Async<'s>>,
         steps: Vec<Steps<'s>>,
     }
 
@@ -370,6 +449,22 @@ mod json {
         count: u64,
         total_ps: u128,
         self_ps: u128,
+        mean_ps: f64,
+        min_ps: Option<u64>,
+        p50_ps: Option<u64>,
+        p99_ps: Option<u64>,
+        max_ps: Option<u64>,
+        deviation_ps: Option<f64>,
+    }
+
+    #[derive(Serialize)]
+    struct Async<'s> {
+        name: &'s str,
+        count: u64,
+        total_ps: u128,
+        polls: Option<u64>,
+        polled_ps: Option<u128>,
+        waiting_ps: Option<u128>,
         mean_ps: f64,
         min_ps: Option<u64>,
         p50_ps: Option<u64>,
@@ -419,6 +514,7 @@ mod json {
                 end_ps,
                 lines: lines.collect(),
                 scopes: plane.scopes.iter().take(top).map(Scope::new).collect(),
+                async_spans: plane.async_spans.iter().take(top).map(Async::new).collect(),
                 steps: plane.steps.iter().map(|series| Steps::new(series, top)).collect(),
             }
         }
@@ -433,6 +529,26 @@ mod json {
                 total_ps: scope.total_ps,
                 self_ps: scope.self_ps,
                 mean_ps: scope.mean_ps(),
+                min_ps: runs.map(|runs| runs.min_ps),
+                p50_ps: runs.map(|runs| runs.p50_ps),
+                p99_ps: runs.map(|runs| runs.p99_ps),
+                max_ps: runs.map(|runs| runs.max_ps),
+                deviation_ps: runs.and_then(|runs| runs.deviation_ps),
+            }
+        }
+    }
+
+    impl<'s> Async<'s> {
+        fn new(spans: &'s AsyncSummary) -> Self {
+            let (runs, polls) = (spans.runs.as_ref(), spans.polls.as_ref());
+            Self {
+                name: &spans.name,
+                count: spans.count,
+                total_ps: spans.total_ps,
+                polls: polls.map(|polls| polls.count),
+                polled_ps: polls.map(|polls| polls.total_ps),
+                waiting_ps: spans.waiting_ps(),
+                mean_ps: spans.mean_ps(),
                 min_ps: runs.map(|runs| runs.min_ps),
                 p50_ps: runs.map(|runs| runs.p50_ps),
                 p99_ps: runs.map(|runs| runs.p99_ps),

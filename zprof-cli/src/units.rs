@@ -18,13 +18,16 @@ pub(crate) struct Range {
     pub(crate) until_ps: Option<u64>,
 }
 
-/// Reads a time with its unit, such as `1.5ms`; parts of a picosecond are cut.
+/// Reads a time with its unit, such as `1.5ms`, or `0`; parts of a picosecond are cut.
 pub(crate) fn parse_time(text: &str) -> Result<u64, String> {
     let digits = text.trim_end_matches(|c: char| !c.is_ascii_digit() && c != '.');
     let unit = text[digits.len()..].trim_start();
+    if text == "0" {
+        return Ok(0);
+    }
     let Some((_, scale)) = UNITS.iter().find(|(name, _)| *name == unit) else {
         let what = if unit.is_empty() { format!("`{text}` has none") } else { format!("`{unit}` is none") };
-        return Err(format!("a time needs a unit, one of ps, ns, us, ms, s and min, as in `1.5ms`; {what}"));
+        return Err(format!("a time but 0 needs a unit, one of ps, ns, us, ms, s and min, as in `1.5ms`; {what}"));
     };
     let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
     let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
@@ -46,7 +49,9 @@ pub(crate) fn parse_time(text: &str) -> Result<u64, String> {
 /// Reads `A..B`, `A..` or `..B`.
 pub(crate) fn parse_range(text: &str) -> Result<Range, String> {
     let Some((from, until)) = text.split_once("..") else {
-        return Err("a range has two dots between its ends, as in `1s..1.5s`, `1s..` or `..500ms`".to_owned());
+        return Err(
+            "a range has two dots between its ends, as in `1s..1.5s`, `0..500ms`, `1s..` or `..500ms`".to_owned()
+        );
     };
     let side = |text: &str| if text.trim().is_empty() { Ok(None) } else { parse_time(text.trim()).map(Some) };
     let range = Range { from_ps: side(from)?, until_ps: side(until)? };
@@ -179,13 +184,26 @@ mod tests {
             ("2.s", 2_000_000_000_000),
             ("1.5min", 90_000_000_000_000),
             ("0s", 0),
+            ("0", 0),
         ];
         for (text, ps) in rows {
             assert_eq!(parse_time(text), Ok(ps), "{text}");
         }
-        for text in
-            ["", "5", "ms", ".ms", "1.2.3s", "-1s", "1e3s", "5m", "5sec", "1 0s", "99999999999999999999s", "20000000s"]
-        {
+        for text in [
+            "",
+            "5",
+            "00.",
+            "ms",
+            ".ms",
+            "1.2.3s",
+            "-1s",
+            "1e3s",
+            "5m",
+            "5sec",
+            "1 0s",
+            "99999999999999999999s",
+            "20000000s",
+        ] {
             parse_time(text).expect_err(text);
         }
     }
@@ -196,6 +214,11 @@ mod tests {
         assert_eq!(parse_range("1ns..2ns"), range(Some(1_000), Some(2_000)));
         assert_eq!(parse_range("1.5ns.."), range(Some(1_500), None));
         assert_eq!(parse_range(".. .5ns"), range(None, Some(500)));
+        assert_eq!(parse_range("0..10ms"), range(Some(0), Some(10_000_000_000)));
+        let unit = "a time but 0 needs a unit, one of ps, ns, us, ms, s and min, as in `1.5ms`; `10` has none";
+        assert_eq!(parse_range("0..10"), Err(unit.to_owned()));
+        let ends = "a range has two dots between its ends, as in `1s..1.5s`, `0..500ms`, `1s..` or `..500ms`";
+        assert_eq!(parse_range("0"), Err(ends.to_owned()));
         for text in ["", "..", "1s", "2s..1s", "1s..1s", "1..2", "1s...2s"] {
             assert!(parse_range(text).is_err() || text == "1s...2s", "{text}");
         }

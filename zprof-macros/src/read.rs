@@ -424,10 +424,9 @@ pub(crate) const LAST: &str = "__zprof_last";
 const NAME_NOT_A_STRING: &str = "a name is a string literal: `\"…\"`";
 const EXPECTED_FIELD_TRACE: &str = "expected `\"name\"`, `key = value`, `key` or `self.key`";
 
-/// Whether each scope may have a name of its own there. The name of a task is asked for at each poll and by each thread,
-/// and that of a counter at each sample.
+/// Whether each scope may have a name of its own there. What has one name is one counter, so a counter's is known.
 fn takes_given_name(place: Place) -> bool {
-    matches!(place, Place::Scope | Place::Span | Place::Step | Place::Instant)
+    matches!(place, Place::Scope | Place::Span | Place::Step | Place::Instant | Place::Task)
 }
 
 fn missing_comma(place: Place) -> &'static str {

@@ -72,6 +72,12 @@ impl Error {
         self.source().map_or_else(|| self.to_string(), |cause| format!("{self}: {cause}"))
     }
 
+    /// The same error with its cause in the message, and no more behind it.
+    #[cold]
+    pub(crate) fn in_one(self) -> Self {
+        Self::new(self.kind(), self.told())
+    }
+
     /// An [`ErrorKind::Io`] error; `what` says what failed on which path.
     #[cold]
     pub(crate) fn io(what: impl Into<Cow<'static, str>>, source: std::io::Error) -> Self {
@@ -121,6 +127,10 @@ mod tests {
         assert_eq!(error.to_string(), "failed to write `/x`");
         assert_eq!(error.source().expect("has a source").to_string(), "disk on fire");
         assert_eq!(error.told(), "failed to write `/x`: disk on fire");
+        let error = error.in_one();
+        assert_eq!(error.kind(), ErrorKind::Io);
+        assert_eq!(error.to_string(), "failed to write `/x`: disk on fire");
+        assert!(error.source().is_none());
         assert_eq!(Error::new(ErrorKind::Io, "failed").told(), "failed");
     }
 }

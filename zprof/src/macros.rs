@@ -177,8 +177,8 @@ macro_rules! counter {
 /// Describes a future for [`traced`](crate::TraceFuture::traced): a name and metadata, as an owned value of type
 /// [`Task`](crate::Task).
 ///
-/// Arguments are those of [`scope!`](crate::scope), without a block. Metadata is taken here, by copy, if something
-/// listens; the task begins at the future's first poll.
+/// Arguments are those of [`scope!`](crate::scope), without a block; a name may stand behind `dyn`. All of it is taken here, by
+/// copy, if something listens; the task begins at the future's first poll.
 ///
 /// ```
 /// use zprof::TraceFuture as _;

@@ -24,12 +24,13 @@ fn main() -> Outcome {
         ["handler-before"] => handle(libc::SIGTERM),
         ["explicit-first", folder] => return explicit_first(folder),
         ["logger"] => log_under_a_lock()?,
+        ["logged"] => log_to_stderr()?,
         _ => {}
     }
     println!("{}", init());
     work();
     match arguments.as_slice() {
-        ["return"] => {}
+        ["return" | "logged"] => {}
         ["exit", code] => exit(code.parse()?),
         ["exit-in-thread"] => thread::spawn(|| exit(6)).join().map_err(|_| "unreachable")?,
         ["panic"] => {
@@ -293,6 +294,25 @@ fn log_under_a_lock() -> Outcome {
 
     log::set_logger(&Logger).map_err(|_| "there is a logger")?;
     log::set_max_level(log::LevelFilter::Trace);
+    Ok(())
+}
+
+/// A logger as many programs have one.
+fn log_to_stderr() -> Outcome {
+    struct Logger;
+
+    impl log::Log for Logger {
+        fn enabled(&self, _: &log::Metadata<'_>) -> bool {
+            true
+        }
+        fn log(&self, record: &log::Record<'_>) {
+            eprintln!("{}: {}", record.level(), record.args());
+        }
+        fn flush(&self) {}
+    }
+
+    log::set_logger(&Logger).map_err(|_| "there is a logger")?;
+    log::set_max_level(log::LevelFilter::Info);
     Ok(())
 }
 

@@ -90,20 +90,23 @@ fn wrong_values_are_errors_that_name_them_and_the_program_goes_on() {
     );
     assert_eq!(
         refused("ZPROF_SESSION", "a/b"),
-        "InvalidInput: no profile, which `ZPROF=…` asked for: `session_id` is a path; give a plain name: \"a/b\"\n"
+        "InvalidInput: no profile, which `ZPROF=…` asked for: `ZPROF_SESSION` is a path; give a plain name: \"a/b\"\n"
     );
-    for path in ["/proc/nowhere", "/dev/null/x.xplane.pb"] {
-        let folder = if path.ends_with(".pb") { "/dev/null" } else { "/proc/nowhere/plugins/profile" };
+    for (path, folder, cause) in [
+        ("/proc/nowhere", "/proc/nowhere/plugins/profile", "No such file or directory (os error 2)"),
+        ("/dev/null/x.xplane.pb", "/dev/null", "File exists (os error 17)"),
+    ] {
         assert_eq!(
             refused("ZPROF", path),
             format!(
-                "Io: no profile, which `ZPROF={path}` asked for: failed to create the profile folder `{folder}`; check \
-                 `repository_path`\n"
+                "Io: no profile, which `ZPROF={path}` asked for: failed to create the profile folder `{folder}`: {cause}; \
+                 let `ZPROF` name a place that this program can write to\n"
             )
         );
     }
     let said = refused("ZPROF_PJRT", "/nonexistent/plugin.so");
-    let start = "Plugin: no profile, which `ZPROF=…` asked for: failed to load PJRT plugin `/nonexistent/plugin.so`";
+    let start = "Plugin: no profile, which `ZPROF=…` asked for: failed to load PJRT plugin `/nonexistent/plugin.so`: \
+                 /nonexistent/plugin.so: cannot open shared object file";
     assert!(said.starts_with(start), "{said}");
 }
 
@@ -144,11 +147,38 @@ fn levels_buffers_and_silence_reach_the_session() {
     let small = Program::new("crowd").with("ZPROF_BUFFER", "64K").run();
     let (_, warnings, _) = read_file(&small.path());
     assert!(!warnings.is_empty() && warnings.iter().all(|warning| warning.contains("65536 bytes")), "{warnings:?}");
+    assert!(warnings[0].ends_with("; raise `ZPROF_BUFFER`"), "{warnings:?}");
     let told: Vec<String> = warnings.iter().map(|warning| format!("zprof: warning: {warning}")).collect();
     let lines: Vec<&str> = small.stderr.lines().collect();
     assert_eq!(lines[..lines.len() - 1], told);
     let last = lines[lines.len() - 1];
     assert!(last.contains(" scopes, ") && last.ends_with(" dropped)"), "{last}");
+}
+
+#[test]
+fn what_changes_nothing_is_warned_of() {
+    let module = "ended";
+    let filter = format!("off,{module}=verbose,endde=verbose");
+    let ended = Program::new("return").with("ZPROF_FILTER", filter).with("ZPROF_LEVLE", "info").run();
+    let expected = format!(
+        "zprof: warning: the variable `ZPROF_LEVLE` is none of zprof's and changes nothing; is `ZPROF_LEVEL` meant?\n\
+         zprof: warning: directive `endde=verbose` met no scope that ran and could have been recorded; paths of modules are \
+         those of `module_path!()`, the crate first, and are no mistake where their scopes did not run\n\
+         zprof: {} (3 scopes)\n",
+        ended.path().display()
+    );
+    assert_eq!(ended.stderr, expected);
+    // It is for whoever runs the program, and says nothing of what is in the profile.
+    let (lines, warnings, _) = read_file(&ended.path());
+    assert_eq!((told(&lines, "main"), warnings), (worked(&[]), vec![]));
+}
+
+#[test]
+fn the_end_is_told_once_also_where_there_is_a_logger() {
+    let ended = Program::new("logged").run();
+    assert_eq!(ended.stderr, format!("zprof: {} (3 scopes)\n", ended.path().display()));
+    let quiet = Program::new("logged").with("ZPROF_QUIET", "1").run();
+    assert_eq!(quiet.stderr, format!("INFO: wrote 3 scopes of 1 threads to `{}`\n", quiet.path().display()));
 }
 
 #[test]

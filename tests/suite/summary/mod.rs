@@ -34,6 +34,15 @@ fn planes(summary: &Summary) -> Vec<Plane> {
             .map(|line| (line.id, line.name.clone(), line.events, line.span_ps, line.busy_ps))
             .collect(),
         scopes: plane.scopes.iter().map(|scope| (scope.name.clone(), sums(scope))).collect(),
+        async_spans: plane
+            .async_spans
+            .iter()
+            .map(|spans| {
+                let polls = spans.polls.as_ref().map(|polls| (polls.count, polls.total_ps));
+                let runs = spans.runs.as_ref().map(numbers);
+                (spans.name.clone(), (Sums { count: spans.count, total: spans.total_ps, own: 0, runs }, polls))
+            })
+            .collect(),
         steps: plane
             .steps
             .iter()
@@ -52,9 +61,12 @@ fn planes(summary: &Summary) -> Vec<Plane> {
 }
 
 fn sums(scope: &ScopeSummary) -> Sums {
-    let runs = scope.runs.as_ref();
-    let numbers = |runs: &Runs| Numbers { min: runs.min_ps, p50: runs.p50_ps, p99: runs.p99_ps, max: runs.max_ps };
-    Sums { count: scope.count, total: scope.total_ps, own: scope.self_ps, runs: runs.map(numbers) }
+    let runs = scope.runs.as_ref().map(numbers);
+    Sums { count: scope.count, total: scope.total_ps, own: scope.self_ps, runs }
+}
+
+fn numbers(runs: &Runs) -> Numbers {
+    Numbers { min: runs.min_ps, p50: runs.p50_ps, p99: runs.p99_ps, max: runs.max_ps }
 }
 
 /// Holds a summary to the reference's.
@@ -88,6 +100,9 @@ fn assert_order(summary: &Summary) {
     for plane in &summary.planes {
         let keys: Vec<_> =
             plane.scopes.iter().map(|scope| (std::cmp::Reverse(scope.self_ps), scope.name.clone())).collect();
+        assert!(keys.is_sorted(), "{keys:?}");
+        let keys: Vec<_> =
+            plane.async_spans.iter().map(|spans| (std::cmp::Reverse(spans.total_ps), spans.name.clone())).collect();
         assert!(keys.is_sorted(), "{keys:?}");
     }
 }

@@ -50,6 +50,8 @@ pub(super) struct Plane {
     pub(super) name: String,
     pub(super) lines: Vec<Line>,
     pub(super) scopes: BTreeMap<String, Sums>,
+    /// Asynchronous spans, without own time, with count and total of their polls.
+    pub(super) async_spans: BTreeMap<String, (Sums, Option<(u64, u128)>)>,
     pub(super) steps: BTreeMap<String, (Sums, Vec<Step>)>,
     pub(super) events_hidden: u64,
     pub(super) counter_samples: u64,
@@ -66,6 +68,7 @@ struct Event {
     aggregated: Option<u64>,
     is_root: bool,
     is_async: bool,
+    is_linked: bool,
     number: Option<i64>,
     own: Option<u64>,
 }
@@ -112,6 +115,7 @@ fn event(plane: &XPlane, timestamp_ns: i64, event: &XEvent) -> Event {
         aggregated,
         is_root: last("_r").map_or(kind.name == "TraceContext", |root| root > 0),
         is_async: last("_a").is_some_and(|asynchronous| asynchronous != 0),
+        is_linked: numbers.iter().any(|(name, number)| name == "flow" && number & 3 == 3),
         number: last("iter_num").or(last("step_num")),
         own: last("self_duration_ps").and_then(|own| u64::try_from(own).ok()),
     }
@@ -187,6 +191,8 @@ pub(super) fn planes(space: &XSpace) -> Vec<Plane> {
 
 fn summed(name: String, lines: &[(i64, String, Vec<Event>)]) -> Plane {
     let mut scopes: BTreeMap<String, Gathered> = BTreeMap::new();
+    let mut waits: BTreeMap<String, Gathered> = BTreeMap::new();
+    let mut polls: BTreeMap<String, (u64, u128)> = BTreeMap::new();
     let mut series: BTreeMap<String, (Gathered, Vec<Step>)> = BTreeMap::new();
     let (mut events_hidden, mut counter_samples) = (0, 0);
     let mut out_lines = Vec::new();
@@ -212,7 +218,8 @@ fn summed(name: String, lines: &[(i64, String, Vec<Event>)]) -> Plane {
             }
         } else {
             for event in shown.iter().filter(|event| event.aggregated.is_some()) {
-                let scope = scopes.entry(event.scope.clone()).or_default();
+                let all = if line == "Async XLA Ops" { &mut waits } else { &mut scopes };
+                let scope = all.entry(event.scope.clone()).or_default();
                 scope.aggregated.0 += event.aggregated.unwrap_or(0);
                 scope.aggregated.1 += u128::from(event.duration);
                 scope.own += u128::from(event.own.unwrap_or(event.duration));
@@ -220,9 +227,11 @@ fn summed(name: String, lines: &[(i64, String, Vec<Event>)]) -> Plane {
             let (alone, nested): (Vec<&Event>, Vec<&Event>) =
                 timed.iter().partition(|event| !is_nested || event.is_async);
             for event in alone {
-                let scope = scopes.entry(event.scope.clone()).or_default();
-                scope.durations.push(event.duration);
-                scope.own += u128::from(event.duration);
+                waits.entry(event.scope.clone()).or_default().durations.push(event.duration);
+            }
+            for event in nested.iter().filter(|event| event.is_linked) {
+                let (count, total) = polls.entry(event.scope.clone()).or_default();
+                (*count, *total) = (*count + 1, *total + u128::from(event.duration));
             }
             let (own, parents) = (own_times(&nested), parents(&nested));
             let modules = line == "XLA Modules" && is_device(&name) && !has_steps;
@@ -256,7 +265,13 @@ fn summed(name: String, lines: &[(i64, String, Vec<Event>)]) -> Plane {
     });
     let ran = |gathered: &Gathered| !gathered.durations.is_empty() || gathered.aggregated != (0, 0);
     let scopes = scopes.into_iter().filter(|(_, gathered)| ran(gathered)).map(|(name, all)| (name, all.sums()));
-    Plane { name, lines: out_lines, scopes: scopes.collect(), steps: steps.collect(), events_hidden, counter_samples }
+    let waits = waits.into_iter().filter(|(_, gathered)| ran(gathered));
+    let async_spans = waits.map(|(name, all)| {
+        let polls = polls.get(&name).copied();
+        (name, (Sums { own: 0, ..all.sums() }, polls))
+    });
+    let (scopes, async_spans, steps) = (scopes.collect(), async_spans.collect(), steps.collect());
+    Plane { name, lines: out_lines, scopes, async_spans, steps, events_hidden, counter_samples }
 }
 
 impl Gathered {

@@ -2,7 +2,7 @@
 
 use prost::Message as _;
 use zprof_proto::x_stat::Value;
-use zprof_runtime::export::{FoldedOptions, SummaryOptions, summarise, write_folded};
+use zprof_runtime::export::{AsyncSummary, FoldedOptions, SummaryOptions, summarise, write_folded};
 use zprof_tests::make::{Plane, space};
 
 use super::summary;
@@ -12,6 +12,20 @@ fn scopes(plane: Plane) -> Vec<(String, u64, u128, u128, f64)> {
     let found = summary(&space([plane]).encode_to_vec());
     let scopes = found.planes[0].scopes.iter();
     scopes.map(|scope| (scope.name.clone(), scope.count, scope.total_ps, scope.self_ps, scope.mean_ps())).collect()
+}
+
+/// Asynchronous spans of the first plane: name, count, total, count and total of the polls.
+type Waited = (String, u64, u128, Option<(u64, u128)>);
+
+fn async_spans(plane: Plane) -> Vec<Waited> {
+    let found = summary(&space([plane]).encode_to_vec());
+    let spans = found.planes[0].async_spans.iter();
+    let polls = |spans: &AsyncSummary| spans.polls.as_ref().map(|polls| (polls.count, polls.total_ps));
+    spans.map(|spans| (spans.name.clone(), spans.count, spans.total_ps, polls(spans))).collect()
+}
+
+fn waited(name: &str, count: u64, total: u128, polls: Option<(u64, u128)>) -> Waited {
+    (name.to_owned(), count, total, polls)
 }
 
 fn row(name: &str, count: u64, total: u128, own: u128, mean: f64) -> (String, u64, u128, u128, f64) {
@@ -77,27 +91,47 @@ fn asynchronous_events_nest_in_nothing() {
         .event("op", 0, 100)
         .event("send", 10, 500)
         .stat("_a", Value::Int64Value(1));
-    let expected = [row("send", 1, 500, 500, 500.0), row("copy", 2, 200, 200, 100.0), row("op", 1, 100, 100, 100.0)];
-    assert_eq!(scopes(plane), expected);
+    assert_eq!(async_spans(plane.clone()), [waited("send", 1, 500, None), waited("copy", 2, 200, None)]);
+    assert_eq!(scopes(plane), [row("op", 1, 100, 100, 100.0)]);
 }
 
 #[test]
-fn wholes_of_futures_are_not_their_polls() {
-    let whole = Value::Int64Value(1);
+fn wholes_of_futures_are_no_work_but_their_polls_are() {
+    let (whole, flow) = (Value::Int64Value(1), |id: u64| Value::Uint64Value(id << 2 | 3));
     let plane = Plane::new("/host:CPU")
         .line(1, "main", 0)
         .event("fetch", 0, 10)
+        .stat("flow", flow(7))
+        .event("parse", 4, 5)
         .event("fetch", 80, 20)
+        .stat("flow", flow(7))
+        .event("fetch", 102, 8)
+        .stat("flow", flow(8))
+        // Neither a call of that name nor a user's arrow is a poll.
+        .event("fetch", 200, 1)
+        .event("send", 300, 1)
+        .stat("flow", Value::Uint64Value(9 << 2 | 2))
         .line(2, "async", 0)
         .event("fetch", 0, 100)
         .stat("_a", whole.clone())
+        .stat("flow", flow(7))
         .line(3, "async 2", 0)
         .event("fetch", 50, 60)
         .stat("_a", whole.clone())
-        .line(4, "asynchronous", 0)
-        .event("send", 0, 5)
+        .stat("flow", flow(8))
+        .line(4, "others", 0)
+        .event("send", 0, 400)
         .stat("_a", whole);
-    let expected = [row("fetch (async)", 2, 160, 160, 80.0), row("fetch", 2, 30, 30, 15.0), row("send", 1, 5, 5, 5.0)];
+    let found = summary(&space([plane.clone()]).encode_to_vec());
+    let spans = &found.planes[0].async_spans;
+    assert_eq!(async_spans(plane.clone()), [waited("send", 1, 400, None), waited("fetch", 2, 160, Some((3, 38)))]);
+    assert_eq!(
+        spans.iter().map(|spans| (spans.mean_ps(), spans.waiting_ps())).collect::<Vec<_>>(),
+        [(400.0, None), (80.0, Some(122))]
+    );
+    let longest = spans.iter().map(|spans| spans.runs.as_ref().expect("single runs").max_ps).collect::<Vec<_>>();
+    assert_eq!(longest, [400, 100]);
+    let expected = [row("fetch", 4, 39, 34, 39.0 / 4.0), row("parse", 1, 5, 5, 5.0), row("send", 1, 1, 1, 1.0)];
     assert_eq!(scopes(plane), expected);
 }
 

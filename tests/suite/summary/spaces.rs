@@ -8,7 +8,7 @@ use zprof_proto::x_stat::Value;
 use zprof_tests::make::{Plane, space};
 
 const PLANES: [&str; 5] = ["/host:CPU", "/device:GPU:0", "/device:TPU:1", "/custom:x", "odd"];
-const LINES: [&str; 7] = ["", "main", "Steps", "XLA Modules", "Async XLA Ops", "_counters_", "XLA Ops"];
+const LINES: [&str; 8] = ["", "main", "async", "Steps", "XLA Modules", "Async XLA Ops", "_counters_", "XLA Ops"];
 const NAMES: [&str; 8] = ["a", "b", "c;d", "12", "", "shown", "TraceContext", "MemoryAllocation"];
 
 /// What is said of an event beside its name and time.
@@ -47,7 +47,7 @@ fn event() -> impl Strategy<Value = Event> {
     let duration = prop_oneof![12 => 0_i64..40, 1 => select(vec![-1, 700, 1_000_000, i64::MAX])];
     let said = prop_oneof![
         6 => Just(Said::Nothing),
-        1 => (select(vec!["_r", "_a", "other", "step_num"]), -1_i64..3).prop_map(|(name, value)| Said::Stat(name, value)),
+        1 => (select(vec!["_r", "_a", "flow", "other", "step_num"]), -1_i64..4).prop_map(|(name, value)| Said::Stat(name, value)),
         1 => (0_i64..2, select(vec!["step_num", "iter_num"]), 0_i64..9)
             .prop_map(|(root, name, number)| Said::Step(root, name, number)),
         1 => (-1_i64..5, proptest::option::of(0_i64..20)).prop_map(|(count, own)| Said::Aggregated(count, own)),

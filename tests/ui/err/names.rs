@@ -19,7 +19,7 @@ fn main() {
     zprof::scope!(dyn name.len());
     zprof::scope!(dyn name.parse()?, key = 1);
     zprof::counter!(dyn name, 1);
-    let _ = zprof::task!(dyn name);
+    let _ = zprof::task!(dyn);
 }
 
 #[zprof::trace(dyn _name)]

@@ -12,6 +12,7 @@ macro_rules! timed {
 macro_rules! named {
     ($name:expr $(, $key:ident = $value:expr)* $(,)?) => {{
         zprof::scope!(dyn $name $(, $key = $value)*);
+        let _task = zprof::task!(dyn $name $(, $key = $value)*);
         zprof::scope!(dyn $name, { zprof::instant!(dyn $name); });
     }};
 }

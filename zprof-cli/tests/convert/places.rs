@@ -72,6 +72,26 @@ fn the_trace_lies_beside_the_profile_unless_said() {
 }
 
 #[test]
+fn snapshots_beside_a_profile_are_not_merged_into_it() {
+    let (folder, profile) = run();
+    let alone = convert(arguments([&folder.path(), &"-o", &"-"])).quiet("");
+    let snapshots = [1, 2, 3].map(|number| folder.path().join(format!("vm-snapshot-{number}.xplane.pb")));
+    let said = |rest: &str| {
+        let (first, profile) = (snapshots[0].display(), profile.display());
+        format!(
+            "zprof: `{first}`{rest} left out: a snapshot of the same process as `{profile}`; name a file to read it\n"
+        )
+    };
+    let others =
+        [" is".to_owned(), format!(" and `{}` are", snapshots[1].display()), " and 2 more snapshots are".to_owned()];
+    for (snapshot, rest) in snapshots.iter().zip(&others) {
+        fs::copy(&profile, snapshot).expect("is copied");
+        assert!(convert(arguments([&folder.path(), &"-o", &"-"])).quiet(&said(rest)) == alone, "{rest}");
+    }
+    assert!(convert(arguments([&snapshots[2], &"-o", &"-"])).quiet("") == alone);
+}
+
+#[test]
 fn standard_input_is_a_profile_too() {
     let (folder, profile) = run();
     let bytes = read(&profile);

@@ -5,7 +5,7 @@ use std::fs;
 
 use serde_json::Value;
 
-use super::profiles::{of_runs, spread, write};
+use super::profiles::{of_a_future, of_runs, spread, write};
 use super::{csv, fixture, output, run, run_on};
 
 fn json(text: &str) -> Value {
@@ -37,6 +37,49 @@ step       2  1.20µs  1.20µs   600ns   500ns   700ns   700ns
         let widest = tables.map(|line| line.chars().count()).max().expect("lines");
         assert!(arguments[0] == "check" || widest <= 80, "{widest}: {text}");
     }
+}
+
+#[test]
+fn waiting_does_not_lead_the_table() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let profile =
+        write(folder.path(), "p.xplane.pb", &of_a_future(&[("fetch", 500), ("parse", 3_000), ("fetch", 700)], 90_000));
+    let expected = format!(
+        "`{profile}`: 1 plane, 4 events
+
+/host:CPU
+2 lines, 4 events, 90.0µs from first to last
+
+line   id  events    busy    span
+main    1       3  4.20µs  4.20µs
+async   2       1       0  90.0µs
+
+scope  count   total    self    mean     p50     p99     max
+parse      1  3.00µs  3.00µs  3.00µs  3.00µs  3.00µs  3.00µs
+fetch      2  1.20µs  1.20µs   600ns   500ns   700ns   700ns
+
+async  count   total  polled  waiting    mean     p99     max
+fetch      1  90.0µs  1.20µs   88.8µs  90.0µs  90.0µs  90.0µs
+"
+    );
+    assert_eq!(output(&["summary", &profile]), expected);
+    let csv = output(&["summary", "--csv", "--async", &profile]);
+    let head =
+        "space,plane,async,count,total_ps,polls,polled_ps,waiting_ps,mean_ps,min_ps,p50_ps,p99_ps,max_ps,deviation_ps";
+    let row = "/host:CPU,fetch,1,90000000,2,1200000,88800000,90000000,90000000,90000000,90000000,90000000,";
+    assert_eq!(csv, format!("{head}\n{profile},{row}\n"));
+    let told = json(&output(&["summary", "--json", &profile]));
+    let expected = serde_json::json!([{
+        "name": "fetch", "count": 1, "total_ps": 90_000_000, "polls": 2, "polled_ps": 1_200_000, "waiting_ps": 88_800_000,
+        "mean_ps": 90_000_000.0, "min_ps": 90_000_000, "p50_ps": 90_000_000, "p99_ps": 90_000_000, "max_ps": 90_000_000,
+        "deviation_ps": null,
+    }]);
+    assert_eq!(told[0]["planes"][0]["async"], expected);
+    let rows = json(&output(&["diff", "--json", &profile, &profile]));
+    let mut names: Vec<&str> =
+        rows.as_array().expect("rows").iter().map(|row| row["scope"].as_str().expect("a name")).collect();
+    names.sort_unstable();
+    assert_eq!(names, ["fetch", "fetch (async)", "parse"]);
 }
 
 #[test]

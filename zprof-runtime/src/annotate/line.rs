@@ -35,7 +35,10 @@ impl Line {
         if named {
             // The site's label stands for a name that only this scope knows.
             first = 1;
-            values.show(0, self);
+            if !values.show(0, self) {
+                // Nor does this one.
+                self.push_clean(site.label().as_bytes());
+            }
         } else {
             self.push_clean(site.label().as_bytes());
         }

@@ -32,14 +32,17 @@ enum Mark {
     Async,
     /// `self_duration_ps` of an aggregated event.
     OwnTime,
+    /// `flow`, which goes both in and out where polls and their whole refer to each other.
+    Flow,
 }
 
-const MARKS: [(&str, Mark); 5] = [
+const MARKS: [(&str, Mark); 6] = [
     ("_r", Mark::Root),
     ("iter_num", Mark::Iteration),
     ("step_num", Mark::Step),
     ("_a", Mark::Async),
     ("self_duration_ps", Mark::OwnTime),
+    ("flow", Mark::Flow),
 ];
 
 /// What an event says about itself.
@@ -47,6 +50,8 @@ const MARKS: [(&str, Mark); 5] = [
 pub(super) struct Facts {
     pub(super) is_root: bool,
     pub(super) is_async: bool,
+    /// A flow goes both in and out, as at the poll of a future.
+    pub(super) is_linked: bool,
     iteration: Option<i64>,
     step: Option<i64>,
     pub(super) own_ps: Option<u64>,
@@ -61,6 +66,7 @@ impl Facts {
     fn note(&mut self, mark: Mark, value: Value) {
         let number = match value {
             Value::Int(value) => value,
+            Value::Uint(value) if mark == Mark::Flow => i64::from(value & 3 == 3) * 3,
             Value::Uint(value) => i64::try_from(value).unwrap_or(i64::MAX),
             _ => return,
         };
@@ -70,6 +76,8 @@ impl Facts {
             Mark::Step => self.step = Some(number),
             Mark::Async => self.is_async = number != 0,
             Mark::OwnTime => self.own_ps = u64::try_from(number).ok(),
+            // A user's own arrows go one way, and may be of the same event.
+            Mark::Flow => self.is_linked |= number & 3 == 3,
         }
     }
 }

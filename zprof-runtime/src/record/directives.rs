@@ -16,6 +16,8 @@ pub(crate) struct Directives {
 struct Rule {
     path: String,
     level: u8,
+    /// A site has gone by it.
+    has_decided: bool,
 }
 
 const LEVELS: [(&str, u8); 4] =
@@ -74,7 +76,7 @@ impl Directives {
         if self.rules.iter().any(|rule| rule.path == path) {
             return Err(format!("`{path}` is given twice; remove one"));
         }
-        self.rules.push(Rule { path, level });
+        self.rules.push(Rule { path, level, has_decided: false });
         Ok(())
     }
 
@@ -95,11 +97,24 @@ impl Directives {
     }
 
     /// Level of a module: that of the longest path which is the module's or that of one around it.
-    pub(crate) fn level(&self, module: &str) -> u8 {
+    pub(crate) fn level(&mut self, module: &str) -> u8 {
         let holds =
             |path: &str| module.strip_prefix(path).is_some_and(|rest| rest.is_empty() || rest.starts_with("::"));
-        let rule = self.rules.iter().find(|rule| holds(&rule.path));
-        rule.map(|rule| rule.level).or(self.default).unwrap_or(0)
+        let rule = self.rules.iter_mut().find(|rule| holds(&rule.path));
+        let level = rule.map(|rule| {
+            rule.has_decided = true;
+            rule.level
+        });
+        level.or(self.default).unwrap_or(0)
+    }
+
+    /// The directives for modules of which no site has asked, as they are written, in the order of their paths.
+    pub(crate) fn unmet(&self) -> Vec<String> {
+        let unmet = self.rules.iter().filter(|rule| !rule.has_decided);
+        let name = |level: u8| LEVELS.iter().find(|(_, number)| *number == level).map_or("", |(name, _)| *name);
+        let mut unmet: Vec<String> = unmet.map(|rule| format!("{}={}", rule.path, name(rule.level))).collect();
+        unmet.sort();
+        unmet
     }
 }
 
@@ -114,18 +129,23 @@ mod tests {
     #[test]
     fn the_longest_path_of_whole_names_decides() {
         let directives = Directives::parse(" a=info, a::b::c=off ,,a::b=Verbose,d-e=critical,").expect("it is right");
-        let directives = directives.with_default(2);
-        let level = |module| directives.level(module);
-        assert_eq!(["a", "a::x", "a::bc", "ab", "b"].map(level), [2, 2, 2, 2, 2]);
-        assert_eq!(["a::b", "a::b::x", "a::b::c", "a::b::c::d", "d_e::f"].map(level), [3, 3, 0, 0, 1]);
+        let mut directives = directives.with_default(2);
+        assert_eq!(directives.unmet(), ["a::b::c=off", "a::b=verbose", "a=info", "d_e=critical"]);
+        assert_eq!((directives.level("a::b::c::d"), directives.level("b")), (0, 2));
+        assert_eq!(directives.unmet(), ["a::b=verbose", "a=info", "d_e=critical"]);
+        let mut level = |module| directives.level(module);
+        assert_eq!(["a", "a::x", "a::bc", "ab", "b"].map(&mut level), [2, 2, 2, 2, 2]);
+        assert_eq!(["a::b", "a::b::x", "a::b::c", "a::b::c::d", "d_e::f"].map(&mut level), [3, 3, 0, 0, 1]);
+        assert_eq!(directives.unmet(), Vec::<String>::new());
         assert_eq!((directives.most(), directives.distinguish()), (3, true));
     }
 
     #[test]
     fn a_level_alone_is_for_all_others() {
-        let off = Directives::parse("off").expect("it is right").with_default(3);
+        let mut off = Directives::parse("off").expect("it is right").with_default(3);
         assert_eq!((off.level("a"), off.most(), off.distinguish()), (0, 0, false));
-        let one = Directives::parse("a=off,info").expect("it is right").with_default(3);
+        assert_eq!(off.unmet(), Vec::<String>::new());
+        let mut one = Directives::parse("a=off,info").expect("it is right").with_default(3);
         assert_eq!((one.level("a::b"), one.level("b"), one.most()), (0, 2, 2));
         assert_eq!(Directives::parse(" , ").expect("it is right"), Directives::none());
     }

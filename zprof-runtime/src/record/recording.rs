@@ -58,6 +58,8 @@ pub(crate) struct Recorded {
     pub(crate) orphans: u64,
     /// What was let go of threads that have ended.
     pub(crate) gone: Gone,
+    /// Directives by which no site has gone; none in a snapshot, when some still may.
+    pub(crate) unmet: Vec<String>,
 }
 
 impl Recording {
@@ -77,7 +79,7 @@ impl Recording {
         let choice = if distinguish { Word::DIRECTED } else { 0 };
         let flags = if most == 0 { 0 } else { most.min(Word::ALL_LEVELS) | clock | choice };
         let bounds = Bounds { ns: keep_ns.unwrap_or(u64::MAX), bytes: keep_bytes.unwrap_or(u64::MAX) };
-        SHARED.direct(settings.directives);
+        let _old = SHARED.direct(settings.directives);
         let word = SHARED.open_session(flags, settings.filter, bounds);
         super::raw::changed();
         Ok(Self { live: Live { source, word, start, keep_ns }, helper: Some(helper) })
@@ -101,8 +103,10 @@ impl Recording {
         if let Some(helper) = self.helper.take() {
             helper.stop();
         }
+        // A thread that has not seen the stop yet gets a verdict that counts for this session, which is over.
+        let unmet = SHARED.direct(Directives::none()).unmet();
         let streams = SHARED.streams(self.live.word.epoch());
-        self.live.recorded(stop.tick, stop, streams)
+        Recorded { unmet, ..self.live.recorded(stop.tick, stop, streams) }
     }
 }
 
@@ -129,7 +133,16 @@ impl Live {
         let is_part = gone.threads != 0 || streams.iter().any(|stream| stream.released != 0);
         let first = if is_part { streams.iter().filter_map(Stream::first).min().unwrap_or(0) } else { 0 };
         let since = Some(oldest.max(first)).filter(|&since| since > self.start.tick).unwrap_or(0);
-        Recorded { source: self.source, timeline, stop, since, streams, orphans: SHARED.orphans(), gone }
+        Recorded {
+            source: self.source,
+            timeline,
+            stop,
+            since,
+            streams,
+            orphans: SHARED.orphans(),
+            gone,
+            unmet: Vec::new(),
+        }
     }
 }
 

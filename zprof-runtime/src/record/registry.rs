@@ -204,10 +204,10 @@ impl Shared {
         is_taken
     }
 
-    /// Sets the directives of the next session.
-    pub(crate) fn direct(&self, directives: Directives) {
-        // What was there is freed when the lock is free: the program's allocator may have scopes.
-        let _old = std::mem::replace(&mut *self.directives.lock(), directives);
+    /// Sets the directives of the next session, and gives back those of the last. What was there is freed when the lock is free:
+    /// the program's allocator may have scopes.
+    pub(crate) fn direct(&self, directives: Directives) -> Directives {
+        std::mem::replace(&mut *self.directives.lock(), directives)
     }
 
     /// Adds a thread.

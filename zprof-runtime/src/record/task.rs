@@ -48,8 +48,17 @@ impl<S: Callsite, R: RawArgs> ShapesOf<S, R> {
         level: S::LEVEL,
         filter: S::FILTER,
         first: ShapeOf::<S, R>::SHAPE,
-        later: ShapeOf::<S, (One<NumberWord>,)>::SHAPE,
+        later: if is_named(R::KINDS) { Self::NAMED } else { ShapeOf::<S, (One<NumberWord>,)>::SHAPE },
     };
+
+    /// Of the later polls of a task that brought its name along: they bring it too, since each may be on another thread.
+    const NAMED: &'static Shape =
+        &Shape { site: Origin::Coded(S::site), kinds: Cow::Borrowed(&[Kind::Name, Kind::Number]), plain: false };
+}
+
+/// Whether the first of the values is a name.
+const fn is_named(kinds: &[Kind]) -> bool {
+    matches!(kinds, [Kind::Name, ..])
 }
 
 /// Stands for the number of a task among its values; it comes last.
@@ -162,15 +171,29 @@ impl Describe for Task {
         let Shapes { site, first, later, .. } = *self.shapes;
         if is_first && !self.words.is_empty() {
             open_as(site, first, word, Kept { words: &self.words, kinds: &first.kinds, number })
+        } else if let Some(name) = self.name() {
+            open_as(site, later, word, Kept { words: name, kinds: &later.kinds, number })
         } else {
             open_as(site, later, word, (number,))
         }
     }
 
     fn forget(&mut self) {
-        if !self.words.is_empty() {
+        // A name is needed to the end; what stands behind it stays with it, so that nothing is allocated here.
+        if !self.words.is_empty() && !is_named(&self.shapes.first.kinds) {
             self.words = Box::default();
         }
+    }
+}
+
+impl Task {
+    /// The words of the name that it brought along, and one more.
+    fn name(&self) -> Option<&[u64]> {
+        if !is_named(&self.shapes.first.kinds) {
+            return None;
+        }
+        let (_, rest) = value(&Kind::Name, &self.words)?;
+        self.words.get(..=self.words.len() - rest.len())
     }
 }
 

@@ -58,12 +58,51 @@ const VARIABLES: &[(&str, Take)] = &[
     ("ZPROF_QUIET", quiet),
 ];
 
+/// Variables that the command `zprof` reads, and the programs that it starts see too.
+const OF_THE_COMMAND: [&str; 3] = ["ZPROF_NO_SUDO", "ZPROF_NSYS_ARGS", "ZPROF_ROCPROFV3_ARGS"];
+
+/// So many letters may differ between a variable and the one that was meant.
+const NEAR: usize = 2;
+
+/// What to say of variables whose names look like ours and are not.
+pub(super) fn unknown(variables: impl Iterator<Item = (OsString, OsString)>) -> Vec<String> {
+    let known = || VARIABLES.iter().map(|(name, _)| *name).chain([FILTER]);
+    let of_others = |name: &str| OF_THE_COMMAND.contains(&name);
+    let names = variables.filter(|(_, value)| !value.is_empty()).map(|(name, _)| name.to_string_lossy().into_owned());
+    let mut unknown: Vec<String> = names.filter(|name| name.starts_with("ZPROF_")).collect();
+    unknown.retain(|name| !known().any(|known| known == name) && !of_others(name));
+    unknown.sort();
+    let told = |name: String| {
+        let given = name.to_ascii_uppercase();
+        let nearest = known().map(|known| (distance(&given, known), known)).filter(|(far, _)| *far <= NEAR).min();
+        let cure = nearest
+            .map_or_else(|| "`init_from_env` documents all".to_owned(), |(_, known)| format!("is `{known}` meant?"));
+        format!("the variable `{name}` is none of zprof's and changes nothing; {cure}")
+    };
+    unknown.into_iter().map(told).collect()
+}
+
+/// How many letters must go, come or change to make one text of the other.
+fn distance(from: &str, to: &str) -> usize {
+    let to: Vec<char> = to.chars().collect();
+    let mut row: Vec<usize> = (0..=to.len()).collect();
+    for (index, letter) in from.chars().enumerate() {
+        let mut diagonal = std::mem::replace(&mut row[0], index + 1);
+        for (place, other) in to.iter().enumerate() {
+            let changed = diagonal + usize::from(letter != *other);
+            diagonal = row[place + 1];
+            row[place + 1] = changed.min(diagonal + 1).min(row[place] + 1);
+        }
+    }
+    row[to.len()]
+}
+
 /// What the environment asks for, as `get` gives its variables; `None` where it asks for nothing.
 pub(super) fn request(get: impl Fn(&str) -> Option<OsString>) -> Result<Option<Request>> {
     let get = |name: &str| get(name).filter(|value| !value.is_empty());
     let Some(main) = get(MAIN).filter(|value| switch(value) != Some(false)) else { return Ok(None) };
     let mut request = Request {
-        options: ProfilerOptions::default().session_id(SessionId::Unique),
+        options: ProfilerOptions { is_from_env: true, ..ProfilerOptions::default() }.session_id(SessionId::Unique),
         device: Device::Any,
         plugin_limit: Duration::from_secs(60),
         is_quiet: false,
@@ -222,7 +261,7 @@ mod tests {
 
     fn usual() -> Request {
         Request {
-            options: ProfilerOptions::default().session_id(SessionId::Unique),
+            options: ProfilerOptions { is_from_env: true, ..ProfilerOptions::default() }.session_id(SessionId::Unique),
             device: Device::Any,
             plugin_limit: Duration::from_secs(60),
             is_quiet: false,
@@ -271,6 +310,31 @@ mod tests {
         assert_eq!(one("ZPROF_KEEP_BYTES", "1M"), kept);
         let filtered = with(&|request| request.options.directives = "off,a::b=info".to_owned());
         assert_eq!(one("ZPROF_FILTER", "off,a::b=info"), filtered);
+    }
+
+    #[test]
+    fn names_that_are_not_known_are_told_with_the_nearest() {
+        let told = |names: &[&str]| unknown(names.iter().map(|name| (OsString::from(name), OsString::from("1"))));
+        let all =
+            VARIABLES.iter().map(|(name, _)| *name).chain(OF_THE_COMMAND).chain([MAIN, FILTER, "ZPROFILE", "PATH"]);
+        assert_eq!(told(&all.collect::<Vec<_>>()), Vec::<String>::new());
+        let found = told(&["ZPROF_FLITER", "ZPROF_OUTPUT", "ZPROF_level", "ZPROF_KEEP_BYTE", "ZPROF_"]);
+        let is =
+            |name: &str, cure: &str| format!("the variable `{name}` is none of zprof's and changes nothing; {cure}");
+        let expected = [
+            is("ZPROF_", "`init_from_env` documents all"),
+            is("ZPROF_FLITER", "is `ZPROF_FILTER` meant?"),
+            is("ZPROF_KEEP_BYTE", "is `ZPROF_KEEP_BYTES` meant?"),
+            is("ZPROF_OUTPUT", "`init_from_env` documents all"),
+            is("ZPROF_level", "is `ZPROF_LEVEL` meant?"),
+        ];
+        assert_eq!(found, expected);
+        // One that is empty is not there.
+        assert_eq!(unknown([("ZPROF_FLITER".into(), "".into())].into_iter()), Vec::<String>::new());
+        for (from, to, far) in [("", "", 0), ("", "ab", 2), ("kitten", "sitting", 3), ("ab", "ba", 2), ("abc", "c", 2)]
+        {
+            assert_eq!((distance(from, to), distance(to, from)), (far, far), "{from} {to}");
+        }
     }
 
     #[test]

@@ -15,6 +15,7 @@ use crate::record::recording::keep_out;
 use crate::record::{cut, hears, mark_at, word};
 use crate::site::{Callsite, Level, Memo, NO_FILTER, Site};
 use crate::value::Value as _;
+use crate::warn::warn;
 
 /// The session, or what became of it.
 static STATE: Mutex<State> = Mutex::new(State::None);
@@ -65,7 +66,7 @@ struct Session {
 /// # Variables
 ///
 /// They are read once, here. One that is empty is not there. All but the first are looked at only if that asks for a
-/// profile.
+/// profile. One that begins with `ZPROF_` and is none of these is warned of, with the one that may have been meant.
 ///
 /// | variable | |
 /// |---|---|
@@ -78,7 +79,7 @@ struct Session {
 /// | `ZPROF_KEEP_BYTES` | [`keep_last_bytes`]: as `ZPROF_BUFFER` |
 /// | `ZPROF_PJRT` | `off`: the host alone. `on`: a plugin too, as [`Platform::auto`] finds it, and an error if there is none. Else the path of its library. If not given, the plugin that [`Platform::auto`] finds, if any; without the feature `pjrt`, the host alone. `SKIP_PJRT_PROFILER=true` leaves the plugin alone. |
 /// | `ZPROF_PJRT_SECONDS` | how long the plugin's part of the profile is waited for at the end; 60 if not given |
-/// | `ZPROF_QUIET` | `1`: standard error is not told where the profile is |
+/// | `ZPROF_QUIET` | `1`: standard error is not told where the profile is, and the program's logger is, if it has one |
 ///
 /// # Ends
 ///
@@ -118,7 +119,8 @@ struct Session {
 ///
 /// [`InvalidInput`] names a variable, its value, and what it may be. [`AlreadyActive`] if a [`Profiler`] of the program
 /// runs; as long as this session lasts, theirs is refused likewise. Besides, those of [`Platform::load`] and
-/// [`Profiler::start`]. Nothing is profiled then, and the program may go on.
+/// [`Profiler::start`]. Nothing is profiled then, and the program may go on. The message has the system's cause too, so that
+/// `{error}` is all that need be printed.
 ///
 /// [`directives`]: super::ProfilerOptions::directives()
 /// [`keep_last`]: super::ProfilerOptions::keep_last()
@@ -140,9 +142,14 @@ pub fn init_from_env() -> Result<bool> {
         _ => forget(&mut state),
     }
     let Some(request) = env::request(|name| std::env::var_os(name))? else { return Ok(false) };
+    for warning in env::unknown(std::env::vars_os()) {
+        warn(warning);
+    }
     let main = std::env::var_os(env::MAIN).unwrap_or_default();
-    let failed =
-        |error: Error| error.context(format_args!("no profile, which `ZPROF={}` asked for", main.to_string_lossy()));
+    let failed = |error: Error| {
+        let what = format_args!("no profile, which `ZPROF={}` asked for", main.to_string_lossy());
+        error.in_one().context(what)
+    };
     let profiler = start(&request).map_err(failed)?;
     if let Err(error) = ends::watch() {
         profiler.abandon();
@@ -239,7 +246,7 @@ pub(super) fn snapshot() {
 fn tell(profile: Profile, is_quiet: bool) {
     let Profile { protobuf_path, scopes, dropped_scopes, warnings, .. } = &profile;
     if log::max_level() == log::LevelFilter::Off {
-        for warning in warnings {
+        for warning in warnings.iter().cloned().chain(profile.of_directives()) {
             ends::say(&format!("zprof: warning: {warning}\n"));
         }
     }
@@ -253,7 +260,11 @@ fn tell(profile: Profile, is_quiet: bool) {
         let (told, is_told) = channel();
         let tell = move || {
             keep_out();
-            profile.report();
+            profile.report_lacks();
+            if is_quiet {
+                // Who is not told on standard error is told here; nobody is told twice.
+                profile.report_place();
+            }
             let _ = told.send(());
         };
         if thread::Builder::new().name("zprof-log".to_owned()).spawn(tell).is_ok() {

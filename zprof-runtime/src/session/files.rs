@@ -20,20 +20,23 @@ pub(crate) struct RunFiles {
     host: String,
     /// Whether the folder is the run's alone, and not one that a person has other files in.
     is_own: bool,
+    /// Whether the environment said where it is.
+    is_from_env: bool,
 }
 
 impl RunFiles {
     /// Checks the names and makes the folder, so that a path that cannot work fails before anything is recorded.
     pub(crate) fn prepare(options: &ProfilerOptions, start_ns: i64) -> Result<Self> {
         if let Some(path) = &options.file {
-            return Self::of_file(path)?.tried();
+            return Self::of_file(path, options.is_from_env)?.tried();
         }
         let mut session = match &options.session_id {
             SessionId::Named(name) => name.clone(),
             SessionId::Unique => unique_name(start_ns, std::process::id()),
         };
         let host = options.override_hostname.clone().unwrap_or_else(|| "profiling".to_owned());
-        for (what, name) in [("session_id", &session), ("override_hostname", &host)] {
+        let is_from_env = options.is_from_env;
+        for (what, name) in [(options.named("session_id"), &session), ("override_hostname", &host)] {
             check_name(what, name)?;
         }
         if options.repository_path.as_os_str().is_empty() {
@@ -44,15 +47,15 @@ impl RunFiles {
         }
         let runs = options.repository_path.join("plugins").join("profile");
         if options.session_id == SessionId::Unique {
-            session = make_unique(&runs, &session)?;
+            session = make_unique(&runs, &session, is_from_env)?;
         }
         let folder = runs.join(&session);
         let folder = std::path::absolute(&folder).unwrap_or(folder);
-        Self { folder, session, host, is_own: true }.tried()
+        Self { folder, session, host, is_own: true, is_from_env }.tried()
     }
 
     /// The files of a run that was given its XSpace's path: the JSON lies beside it.
-    fn of_file(path: &Path) -> Result<Self> {
+    fn of_file(path: &Path, is_from_env: bool) -> Result<Self> {
         let invalid = |why| Err(Error::new(ErrorKind::InvalidInput, format!("`{}` {why}", path.display())));
         let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
         let host = path.file_name().and_then(|name| name.to_str()?.strip_suffix(XSPACE));
@@ -63,7 +66,8 @@ impl RunFiles {
         if path.is_dir() {
             return invalid("is a folder; give the path of a file, or a folder of another name");
         }
-        Ok(Self { folder: folder.to_owned(), session: host.to_owned(), host: host.to_owned(), is_own: false })
+        let (folder, session, host) = (folder.to_owned(), host.to_owned(), host.to_owned());
+        Ok(Self { folder, session, host, is_own: false, is_from_env })
     }
 
     /// Makes the folder, and sees whether files can be made in it.
@@ -75,10 +79,10 @@ impl RunFiles {
         let written =
             OpenOptions::new().write(true).create_new(true).open(&probe).and_then(|_| fs::remove_file(&probe));
         match written {
-            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(Error::io(
-                format!("cannot write to the profile folder `{}`; check `repository_path`", files.folder.display()),
-                error,
-            )),
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+                let what = format!("cannot write to the profile folder `{}`", files.folder.display());
+                Err(no_place(what, files.is_from_env, error))
+            }
             _ => Ok(files),
         }
     }
@@ -89,17 +93,19 @@ impl RunFiles {
             return self.beside();
         }
         let runs = self.folder.parent().unwrap_or(&self.folder);
-        fs::create_dir_all(runs).map_err(|error| cannot_make(runs, error))?;
+        let is_from_env = self.is_from_env;
+        let failed = |folder: &Path, error| cannot_make(folder, is_from_env, error);
+        fs::create_dir_all(runs).map_err(|error| failed(runs, error))?;
         for number in 1_u64.. {
             let session = format!("{}-snapshot-{number}", self.session);
             let folder = runs.join(&session);
             match fs::create_dir(&folder) {
-                Ok(()) => return Ok(Self { folder, session, host: self.host.clone(), is_own: true }),
+                Ok(()) => return Ok(Self { folder, session, host: self.host.clone(), is_own: true, is_from_env }),
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-                Err(error) => return Err(cannot_make(&folder, error)),
+                Err(error) => return Err(failed(&folder, error)),
             }
         }
-        Err(cannot_make(runs, io::ErrorKind::AlreadyExists.into()))
+        Err(failed(runs, io::ErrorKind::AlreadyExists.into()))
     }
 
     /// The same where the run has a file and no folder: another file beside it.
@@ -108,7 +114,7 @@ impl RunFiles {
         let mut number = 1_u64;
         loop {
             let host = format!("{}-snapshot-{number}", self.host);
-            let files = Self { folder: self.folder.clone(), session: host.clone(), host, is_own: false };
+            let files = Self { session: host.clone(), host, ..self.clone() };
             let path = files.protobuf();
             // So that another process takes another number.
             match OpenOptions::new().write(true).create_new(true).open(&path) {
@@ -132,7 +138,7 @@ impl RunFiles {
 
     /// Makes the folder, at the start and again where somebody has removed it during the session.
     pub(crate) fn make_folder(&self) -> Result<()> {
-        fs::create_dir_all(&self.folder).map_err(|error| cannot_make(&self.folder, error))
+        fs::create_dir_all(&self.folder).map_err(|error| cannot_make(&self.folder, self.is_from_env, error))
     }
 
     /// Where the XSpace goes.
@@ -199,20 +205,31 @@ impl RunFiles {
     }
 }
 
-fn cannot_make(folder: &Path, error: io::Error) -> Error {
-    Error::io(format!("failed to create the profile folder `{}`; check `repository_path`", folder.display()), error)
+fn cannot_make(folder: &Path, is_from_env: bool, error: io::Error) -> Error {
+    no_place(format!("failed to create the profile folder `{}`", folder.display()), is_from_env, error)
+}
+
+/// An error of the place that a profile is to have, with its cure. Who has set a variable reads what a program prints, which is
+/// the message alone: so the cause is part of it.
+fn no_place(what: String, is_from_env: bool, error: io::Error) -> Error {
+    if is_from_env {
+        let message = format!("{what}: {error}; let `ZPROF` name a place that this program can write to");
+        Error::new(ErrorKind::Io, message)
+    } else {
+        Error::io(format!("{what}; check `repository_path`"), error)
+    }
 }
 
 /// Makes a folder that was not there and returns its name: `name`, or `name_2` and so on.
-fn make_unique(runs: &Path, name: &str) -> Result<String> {
-    fs::create_dir_all(runs).map_err(|error| cannot_make(runs, error))?;
+fn make_unique(runs: &Path, name: &str, is_from_env: bool) -> Result<String> {
+    fs::create_dir_all(runs).map_err(|error| cannot_make(runs, is_from_env, error))?;
     let mut unique = name.to_owned();
     for next in 2.. {
         let folder = runs.join(&unique);
         match fs::create_dir(&folder) {
             Ok(()) => break,
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => unique = format!("{name}_{next}"),
-            Err(error) => return Err(cannot_make(&folder, error)),
+            Err(error) => return Err(cannot_make(&folder, is_from_env, error)),
         }
     }
     Ok(unique)

@@ -241,7 +241,8 @@ impl Converter<'_> {
                 _ => None,
             };
             let since = since.map(|&since| cursor.ps(since));
-            if let Some(number) = self.tasks.poll(scope, (begin, end), known.kind, since, &known.keys, names) {
+            let kind = (kind, unnamed);
+            if let Some(number) = self.tasks.poll(scope, (begin, end), kind, since, &known.keys, names) {
                 let key = names.id("flow");
                 event.stat(key, flow(number), names);
             }

@@ -150,6 +150,10 @@ pub struct Profile {
     pub released_bytes: u64,
     /// What went wrong without ending the session; the same stands in the XSpace and went to the log.
     pub warnings: Vec<String>,
+    /// The [`directives`](ProfilerOptions::directives) that no scope met, as they were given, by path: those of modules none of whose
+    /// scopes ran, and those that are misspelt. They went to the log; the XSpace has nothing of it. None of a snapshot, after which the
+    /// scopes may come.
+    pub unmet_directives: Vec<String>,
     /// How long each phase of the stop took, in order: `stop`, `convert`, `plugin`, `write XSpace`, `write JSON`.
     pub phases: Vec<(&'static str, Duration)>,
 }
@@ -360,8 +364,8 @@ fn assemble(
     let started = Instant::now();
     let mut host = host::convert(recorded);
     let timeline = &recorded.timeline;
-    let mut warnings = warnings(&host.losses, recorded.orphans, &timeline.steps_ns, options.max_buffer_bytes);
-    warnings.extend(gone_with_threads(recorded.gone, options.max_buffer_bytes));
+    let mut warnings = warnings(&host.losses, recorded.orphans, &timeline.steps_ns, options);
+    warnings.extend(gone_with_threads(recorded.gone, options));
     warnings.extend(crossings(&host));
     if host.unnamed != 0 {
         warnings.push(format!(
@@ -371,6 +375,7 @@ fn assemble(
             host::MOST_NAMES
         ));
     }
+    let unmet_directives = std::mem::take(&mut recorded.unmet);
     let (scopes, threads) = (host.plane.events() - host.samples, host.threads);
     let dropped_scopes =
         host.losses.iter().map(|loss| loss.scopes).sum::<u64>() + recorded.orphans + recorded.gone.lost;
@@ -428,6 +433,7 @@ fn assemble(
         duration: Duration::from_nanos(timeline.end_ps / 1000),
         released_bytes,
         warnings,
+        unmet_directives,
         phases: vec![
             ("stop", stopping),
             ("convert", converted - started),
@@ -451,14 +457,15 @@ fn crossings(host: &Host) -> impl Iterator<Item = String> {
 const MOST_LOSSES: usize = 32;
 
 /// What the profile must say of itself.
-fn warnings(losses: &[Loss], orphans: u64, steps_ns: &[i64], limit: usize) -> Vec<String> {
+fn warnings(losses: &[Loss], orphans: u64, steps_ns: &[i64], options: &ProfilerOptions) -> Vec<String> {
+    let (limit, option) = (options.max_buffer_bytes, options.named("max_buffer_bytes"));
     let mut warnings = Vec::new();
     let (told, rest) = losses.split_at(losses.len().min(MOST_LOSSES));
     for Loss { thread, tid, scopes, notes, unknown } in told {
         if *scopes != 0 {
             warnings.push(format!(
                 "thread `{thread}` ({tid}) dropped {scopes} scopes: the recorder's memory limit of {limit} bytes was \
-                 reached; raise `max_buffer_bytes`"
+                 reached; raise `{option}`"
             ));
         }
         if *notes != 0 {
@@ -488,11 +495,12 @@ fn warnings(losses: &[Loss], orphans: u64, steps_ns: &[i64], limit: usize) -> Ve
 }
 
 /// What to say of threads that have ended and are not in the profile at all.
-fn gone_with_threads(gone: Gone, limit: usize) -> Option<String> {
+fn gone_with_threads(gone: Gone, options: &ProfilerOptions) -> Option<String> {
+    let (limit, option) = (options.max_buffer_bytes, options.named("max_buffer_bytes"));
     (gone.lost != 0).then(|| {
         format!(
             "threads that have ended, and are older than what is kept, dropped {} scopes: the recorder's memory limit of \
-             {limit} bytes was reached; raise `max_buffer_bytes`",
+             {limit} bytes was reached; raise `{option}`",
             gone.lost
         )
     })
@@ -532,14 +540,36 @@ impl Unwritten {
 }
 
 impl Profile {
+    /// Tells the logger of it: what it lacks and where it is.
     fn report(&self) {
-        let Self { protobuf_path, scopes, threads, phases, warnings, .. } = self;
-        for warning in warnings {
+        self.report_lacks();
+        self.report_place();
+    }
+
+    fn report_lacks(&self) {
+        for warning in &self.warnings {
             warn(warning);
         }
-        for (phase, took) in phases {
+        for warning in self.of_directives() {
+            warn(warning);
+        }
+        for (phase, took) in &self.phases {
             log::debug!("profile phase `{phase}` took {took:?}");
         }
+    }
+
+    /// What to say of directives that decided nothing.
+    fn of_directives(&self) -> impl Iterator<Item = String> {
+        self.unmet_directives.iter().map(|directive| {
+            format!(
+                "directive `{directive}` met no scope that ran and could have been recorded; paths of modules are those of \
+                 `module_path!()`, the crate first, and are no mistake where their scopes did not run"
+            )
+        })
+    }
+
+    fn report_place(&self) {
+        let Self { protobuf_path, scopes, threads, .. } = self;
         log::info!("wrote {scopes} scopes of {threads} threads to `{}`", protobuf_path.display());
     }
 }

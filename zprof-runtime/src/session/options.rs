@@ -76,6 +76,8 @@ pub struct ProfilerOptions {
     pub prefault_bytes: usize,
     /// The one file that shall hold the XSpace, in place of one in a run's folder. Asked for by the environment only.
     pub(crate) file: Option<PathBuf>,
+    /// Whether the environment has set them, so that messages are to name its variables.
+    pub(crate) is_from_env: bool,
 }
 
 /// Name of a run's folder.
@@ -146,6 +148,7 @@ impl Default for ProfilerOptions {
             max_buffer_bytes: 256 << 20,
             prefault_bytes: 32 << 20,
             file: None,
+            is_from_env: false,
             keep_last: None,
             keep_last_bytes: None,
             snapshot_on_panic: false,
@@ -231,6 +234,16 @@ setters! {
 }
 
 impl ProfilerOptions {
+    /// What messages call an option: the environment's variable where that has set it.
+    pub(crate) fn named(&self, option: &'static str) -> &'static str {
+        match option {
+            "session_id" if self.is_from_env => "ZPROF_SESSION",
+            "max_buffer_bytes" if self.is_from_env => "ZPROF_BUFFER",
+            "directives" if self.is_from_env => "ZPROF_FILTER",
+            _ => option,
+        }
+    }
+
     /// The options as a serialised `tensorflow.ProfileOptions`, for plugins and for the profile itself.
     pub(crate) fn to_proto(&self, session_id: &str) -> Vec<u8> {
         let mask = self.host_traceme_filter_mask;

@@ -11,6 +11,7 @@ use foldhash::fast::FixedState;
 use crate::record::decode::{Decoded, value};
 use crate::record::drain::Scope;
 use crate::record::task::Outcome;
+use crate::value::Kind;
 use crate::xspace::writer::{Line, Plane, StatNames, StatValue};
 
 /// The tasks of a session.
@@ -90,14 +91,15 @@ impl Tasks {
         self.open.clear();
     }
 
-    /// Notes a poll, whose scope has these `keys`, and returns the number of its task. `since` is where a whole began that
+    /// Notes a poll, whose scope has this kind and these `keys`, and returns the number of its task; beside the kind stands a name
+    /// that is one too many to be a kind. `since` is where a whole began that
     /// is told of with its second slice.
     #[cold]
     pub(super) fn poll(
         &mut self,
         scope: &Scope<'_>,
         (begin, end): (u64, u64),
-        kind: u64,
+        (kind, unnamed): (u64, Option<&str>),
         since: Option<u64>,
         keys: &[u64],
         names: &mut StatNames,
@@ -110,6 +112,8 @@ impl Tasks {
         let parent = self.open.last().map(|&(_, number)| number);
         self.open.push((end, number));
         let task = self.found.entry(number).or_insert_with(|| Task::new(kind));
+        // Its end, which may have been met first, does not know a name that the task brought along.
+        task.kind = kind;
         task.polls += 1;
         if begin <= task.begin {
             task.parent = parent;
@@ -121,11 +125,16 @@ impl Tasks {
         if is_first {
             task.is_whole = true;
         }
+        if let Some(name) = unnamed.filter(|_| is_first) {
+            task.stats.push((names.id("name"), Kept::Text(name.into())));
+        }
         if is_first || scope.shape.kinds.len() > 1 {
             let mut words = scope.values;
             for (kind, &key) in scope.shape.kinds.iter().zip(keys) {
                 let Some((decoded, rest)) = value(kind, words) else { break };
                 words = rest;
+                // A name is no stat.
+                let decoded = decoded.filter(|_| !matches!(kind, Kind::Name));
                 task.stats.extend(decoded.map(|decoded| (key, Kept::of(decoded))));
             }
         }

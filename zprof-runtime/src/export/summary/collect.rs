@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::spread::Spread;
-use super::{LineSummary, PlaneSummary, Runs, ScopeSummary, Step, StepSeries};
+use super::{AsyncSummary, LineSummary, PlaneSummary, Polls, Runs, ScopeSummary, Step, StepSeries};
 use crate::Result;
 use crate::export::nest::{Around, Closed, Nest};
 use crate::export::scopes::{Facts, LineKind, Scopes, is_device, place};
@@ -49,8 +49,10 @@ struct Tag {
 struct Plane<'g> {
     scopes: &'g Scopes,
     sums: Vec<Sum>,
-    /// The wholes of traced futures, by the scope of their polls.
-    wholes: BTreeMap<u32, Sum>,
+    /// Asynchronous spans, by scope.
+    waits: BTreeMap<u32, Sum>,
+    /// Count and total of what may be polls of those, by scope.
+    polls: HashMap<u32, (u64, u128)>,
     series: BTreeMap<String, Series>,
     steps_kept: usize,
     out: PlaneSummary,
@@ -63,7 +65,8 @@ pub(super) fn plane(window: &mut Window<'_>, group: &PlaneGroup) -> Result<Plane
     let mut plane = Plane {
         sums: vec![Sum::default(); scopes.names.len()],
         scopes: &scopes,
-        wholes: BTreeMap::new(),
+        waits: BTreeMap::new(),
+        polls: HashMap::new(),
         series: BTreeMap::new(),
         steps_kept: 0,
         out: PlaneSummary { name: group.name.clone(), ..PlaneSummary::default() },
@@ -91,7 +94,6 @@ impl Plane<'_> {
         let mut nest = Nest::new();
         let mut open: Vec<Option<OpenStep>> = Vec::new();
         let scopes = self.scopes;
-        let has_wholes = holds_wholes(&timeline.name);
         timeline.each_in_time(window, |window, timed| {
             let kind = scopes.kind(timed);
             if kind.is_hidden {
@@ -100,16 +102,17 @@ impl Plane<'_> {
             }
             let facts = scopes.facts(window, timed, kind)?;
             if timed.is_aggregated {
-                return self.aggregated(window, timed, kind.scope, facts);
+                return aggregated(window, timed, facts, &mut self.sums[place(kind.scope)]);
             }
             include(&mut line, timed);
             if facts.is_async {
-                let sum = match has_wholes {
-                    true => self.wholes.entry(kind.scope).or_default(),
-                    false => &mut self.sums[place(kind.scope)],
-                };
-                sum.add(timed.duration_ps, timed.duration_ps);
+                self.waits.entry(kind.scope).or_default().add(timed.duration_ps, 0);
                 return Ok(());
+            }
+            if facts.is_linked {
+                let (count, total) = self.polls.entry(kind.scope).or_default();
+                *count += 1;
+                *total += u128::from(timed.duration_ps);
             }
             let tag = |around: Around<'_, Tag>| {
                 let step = around.inside.and_then(|tag| tag.step);
@@ -171,10 +174,10 @@ impl Plane<'_> {
             }
             if timed.is_aggregated {
                 let facts = scopes.facts(window, timed, kind)?;
-                return self.aggregated(window, timed, kind.scope, facts);
+                return aggregated(window, timed, facts, self.waits.entry(kind.scope).or_default());
             }
             include(&mut line, timed);
-            self.sums[place(kind.scope)].add(timed.duration_ps, timed.duration_ps);
+            self.waits.entry(kind.scope).or_default().add(timed.duration_ps, 0);
             Ok(())
         })?;
         Ok(line)
@@ -212,15 +215,6 @@ impl Plane<'_> {
         Ok(line)
     }
 
-    fn aggregated(&mut self, window: &mut Window<'_>, timed: &Timed, scope: u32, facts: Facts) -> Result<()> {
-        let runs = read_event(window, timed.body)?.occurrences.and_then(|count| u64::try_from(count).ok());
-        let sum = &mut self.sums[place(scope)];
-        sum.aggregated.0 = sum.aggregated.0.saturating_add(runs.unwrap_or(0));
-        sum.aggregated.1 += u128::from(timed.duration_ps);
-        sum.self_ps += u128::from(facts.own_ps.unwrap_or(timed.duration_ps));
-        Ok(())
-    }
-
     fn add_step(&mut self, name: String, step: Step) {
         let series = self.series.entry(name).or_default();
         series.sum.add(step.duration_ps, step.self_ps);
@@ -231,12 +225,18 @@ impl Plane<'_> {
     }
 
     fn finish(self) -> PlaneSummary {
-        let Self { scopes, sums, wholes, series, mut out, .. } = self;
+        let Self { scopes, sums, waits, mut polls, series, mut out, .. } = self;
         let named = scopes.names.iter().zip(sums);
         out.scopes = named.filter_map(|(name, sum)| sum.finish(name.clone())).collect();
-        let wholes = wholes.into_iter();
-        out.scopes.extend(wholes.filter_map(|(scope, sum)| sum.finish(format!("{} (async)", scopes.name(scope)))));
         out.scopes.sort_by(|left, right| right.self_ps.cmp(&left.self_ps).then_with(|| left.name.cmp(&right.name)));
+        let waits = waits.into_iter().filter_map(|(scope, sum)| {
+            let ScopeSummary { name, count, total_ps, runs, .. } = sum.finish(scopes.name(scope).to_owned())?;
+            let polls = polls.remove(&scope).map(|(count, total_ps)| Polls { count, total_ps });
+            Some(AsyncSummary { name, count, total_ps, polls, runs })
+        });
+        out.async_spans = waits.collect();
+        out.async_spans
+            .sort_by(|left, right| right.total_ps.cmp(&left.total_ps).then_with(|| left.name.cmp(&right.name)));
         let series = series.into_iter().filter_map(|(name, Series { sum, mut steps })| {
             steps.sort_by_key(|step| (step.start_ps, step.line_id));
             Some(StepSeries { all: sum.finish(name.clone())?, name, steps })
@@ -273,10 +273,13 @@ impl Sum {
     }
 }
 
-/// Whether a line is one of those, `async`, `async 2` and so on, on which a session puts the wholes of traced futures.
-fn holds_wholes(line: &str) -> bool {
-    let number = line.strip_prefix("async").map(|rest| rest.strip_prefix(' ').unwrap_or(rest));
-    number.is_some_and(|number| number.bytes().all(|byte| byte.is_ascii_digit()))
+/// Counts an aggregated event, as the runs that it says.
+fn aggregated(window: &mut Window<'_>, timed: &Timed, facts: Facts, sum: &mut Sum) -> Result<()> {
+    let runs = read_event(window, timed.body)?.occurrences.and_then(|count| u64::try_from(count).ok());
+    sum.aggregated.0 = sum.aggregated.0.saturating_add(runs.unwrap_or(0));
+    sum.aggregated.1 += u128::from(timed.duration_ps);
+    sum.self_ps += u128::from(facts.own_ps.unwrap_or(timed.duration_ps));
+    Ok(())
 }
 
 fn line(timeline: &Timeline) -> LineSummary {

@@ -9,8 +9,8 @@
 //! |---|---|
 //! | an event of a line | as a run, by its duration; a negative one is 0 |
 //! | an aggregated event | as the runs it says, with its duration as their total; there are no percentiles then |
-//! | an event with `_a`, or of a line `Async XLA Ops` | as a run that nests in nothing: its own time is its duration |
-//! | such an event of a line `async`, `async 2`, … | as a run of `<name> (async)`: the whole of a traced future, whose polls have the name |
+//! | an event with `_a`, or of a line `Async XLA Ops` | apart, as a run of an asynchronous span: it waits as well, and nests in nothing |
+//! | an event with a `flow` both in and out, whose name asynchronous spans of its plane have | as a run, and as a poll of those |
 //! | an event of a device's line `Steps` | as a step, not as a run |
 //! | a sample on a line `_counters_`, and bookkeeping that viewers hide | not |
 //!
@@ -52,6 +52,8 @@ pub struct PlaneSummary {
     pub lines: Vec<LineSummary>,
     /// Its scopes: those with most own time first, then by name.
     pub scopes: Vec<ScopeSummary>,
+    /// Its asynchronous spans, such as whole futures: those with the longest total first, then by name.
+    pub async_spans: Vec<AsyncSummary>,
     /// Its steps by name, with the longest total first.
     pub steps: Vec<StepSeries>,
     /// Bookkeeping events that are not counted.
@@ -90,6 +92,33 @@ pub struct ScopeSummary {
     pub self_ps: u128,
     /// Its runs one by one; `None` if some are known by their sum only.
     pub runs: Option<Runs>,
+}
+
+/// Spans of one name that kept no thread busy as such, in numbers: whole futures, or what a device does meanwhile. Times are
+/// picoseconds.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct AsyncSummary {
+    /// The name that is shown; the polls of a future have the same.
+    pub name: String,
+    /// How many there were.
+    pub count: u64,
+    /// The sum of their durations.
+    pub total_ps: u128,
+    /// What of that threads worked at; `None` if no event says that it is a poll.
+    pub polls: Option<Polls>,
+    /// The spans one by one; `None` if some are known by their sum only.
+    pub runs: Option<Runs>,
+}
+
+/// The polls of futures of one name.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct Polls {
+    /// How many there were. The first part of a span of `tracing` is none, since it may have stayed the only one.
+    pub count: u64,
+    /// The sum of their durations in picoseconds, with all that ran inside.
+    pub total_ps: u128,
 }
 
 /// How long the runs of a scope were; times are picoseconds.
@@ -142,10 +171,28 @@ impl ScopeSummary {
     /// The mean duration of a run, in picoseconds.
     #[must_use]
     pub fn mean_ps(&self) -> f64 {
-        #[allow(clippy::cast_precision_loss)] // a mean needs no more than 53 bits
-        let (total, count) = (self.total_ps as f64, self.count as f64);
-        if self.count == 0 { 0.0 } else { total / count }
+        mean_ps(self.total_ps, self.count)
     }
+}
+
+impl AsyncSummary {
+    /// The mean duration of a span, in picoseconds.
+    #[must_use]
+    pub fn mean_ps(&self) -> f64 {
+        mean_ps(self.total_ps, self.count)
+    }
+
+    /// How long they waited, which is what of their total was no poll, in picoseconds; `None` where polls are not known.
+    #[must_use]
+    pub fn waiting_ps(&self) -> Option<u128> {
+        self.polls.as_ref().map(|polls| self.total_ps.saturating_sub(polls.total_ps))
+    }
+}
+
+fn mean_ps(total_ps: u128, count: u64) -> f64 {
+    #[allow(clippy::cast_precision_loss)] // a mean needs no more than 53 bits
+    let (total, runs) = (total_ps as f64, count as f64);
+    if count == 0 { 0.0 } else { total / runs }
 }
 
 impl PlaneSummary {

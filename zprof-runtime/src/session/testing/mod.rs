@@ -21,8 +21,9 @@
 //! time differs, which stands still until [`Clock::advance`] moves it, so that durations are exact. Nothing is written, and no
 //! accelerator is asked. Live tools see the marks as ever.
 //!
-//! A process has one session at a time. Tests that run at once in one process wait for each other here, and each gets only
-//! what its own thread did; see [`Clock::include_thread`] for more. A profiler of the program's own that runs meanwhile is an
+//! A process has one session at a time. Tests that run at once in one process wait for each other here, and each gets what its
+//! own thread did; see [`Clock::include_thread`] for more. What other threads did is apart, in [`Recorded::others`], and standard
+//! error has a line on it, which test harnesses show where the test fails. A profiler of the program's own that runs meanwhile is an
 //! error, as it is to another profiler.
 
 mod read;
@@ -30,6 +31,7 @@ mod values;
 
 use std::cell::Cell;
 use std::collections::BTreeSet;
+use std::panic::catch_unwind;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -91,7 +93,7 @@ pub struct Session {
     /// Taken by the stop.
     recording: Option<Recording>,
     clock: Clock,
-    max_bytes: usize,
+    options: ProfilerOptions,
     tid: u64,
     // Given up in this order.
     _place: Place,
@@ -140,13 +142,12 @@ impl Session {
         settings.prefault_bytes = 0;
         // It looks at all that was recorded.
         (settings.keep_ns, settings.keep_bytes) = (None, None);
-        let max_bytes = settings.max_bytes;
         let recording = Recording::start(settings)
             .map_err(|error| Error::io("failed to start a session for a test: no helper thread", error))?;
         BUSY.set(true);
         let tid = os::thread_id();
         let clock = Clock(Arc::new(Inner { source: recording.source(), state: Mutex::default() }));
-        Ok(Self { recording: Some(recording), clock, max_bytes, tid, _place: place, _turn: turn })
+        Ok(Self { recording: Some(recording), clock, options: options.clone(), tid, _place: place, _turn: turn })
     }
 
     /// The clock of this session.
@@ -155,8 +156,8 @@ impl Session {
         &self.clock
     }
 
-    /// Stops, and gives back what the calling thread did, and the threads that were [included](Clock::include_thread). A scope
-    /// that is still open is [`Unfinished`](Mark::Unfinished).
+    /// Stops, and gives back what the calling thread did, and the threads that were [included](Clock::include_thread); what others
+    /// did is in [`others`](Recorded::others). A scope that is still open is [`Unfinished`](Mark::Unfinished).
     ///
     /// # Errors
     ///
@@ -164,7 +165,12 @@ impl Session {
     pub fn stop(self) -> Result<Recorded> {
         let mut threads = self.clock.state().threads.clone();
         threads.insert(self.tid);
-        self.read(Some(&threads))
+        let recorded = self.read(Some(&threads))?;
+        if let Some(told) = recorded.told_of_others() {
+            // Only this way is it the test's output; where that is closed, nobody reads it.
+            let _ = catch_unwind(|| eprintln!("{told}"));
+        }
+        Ok(recorded)
     }
 
     /// Stops, and gives back what all threads of the process did, those of other tests among them.
@@ -180,7 +186,7 @@ impl Session {
         let Some(recording) = self.recording.take() else { return Ok(Recorded::default()) };
         let recorded = recording.stop();
         let steps = std::mem::take(&mut self.clock.state().steps);
-        read::read(recorded, threads, self.tid, &steps, self.max_bytes)
+        read::read(recorded, threads, self.tid, &steps, &self.options)
     }
 }
 

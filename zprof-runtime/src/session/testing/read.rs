@@ -15,8 +15,8 @@ use super::Step;
 use super::values::{Arg, Counter, Mark, Recorded, Scope, Thread};
 use crate::clock::Timeline;
 use crate::error::{Error, ErrorKind, Result};
-use crate::record::recording::{self, recycle};
-use crate::session::{counters, crossings, host, warnings};
+use crate::record::recording;
+use crate::session::{ProfilerOptions, counters, crossings, host, warnings};
 
 /// Line ids from here on are no thread's.
 #[allow(clippy::cast_possible_wrap)] // 2^30
@@ -24,26 +24,42 @@ const FIRST_OWN_ID: i64 = host::FIRST_OWN_ID as i64;
 #[allow(clippy::cast_possible_wrap)] // the largest that an i64 can be
 const COUNTERS_ID: i64 = counters::ID as i64;
 
-/// Reads what these threads recorded, or all; `tid` is the test's own.
+/// Reads what these threads recorded, or all, and apart from it what others did; `tid` is the test's own.
 pub(super) fn read(
     mut recorded: recording::Recorded,
     threads: Option<&BTreeSet<u64>>,
     tid: u64,
     steps: &[Step],
-    limit: usize,
+    options: &ProfilerOptions,
 ) -> Result<Recorded> {
     let first = recorded.timeline.first_tick();
     recorded.timeline = Timeline::of_ticks(first);
+    let mut numbers = Numbers::default();
     let wanted = |tid: u64| threads.is_none_or(|threads| threads.contains(&tid));
     let (kept, rest) = std::mem::take(&mut recorded.streams).into_iter().partition(|stream| wanted(stream.log.tid()));
     recorded.streams = kept;
-    for stream in rest {
-        recycle(stream);
-    }
     // A thread past its end may be anyone's.
-    let orphans = if threads.is_none() { recorded.orphans } else { 0 };
-    let host = host::convert(&mut recorded);
-    let mut told = warnings(&host.losses, orphans, &[], limit);
+    let (orphans, of_others) = if threads.is_none() { (recorded.orphans, 0) } else { (0, recorded.orphans) };
+    let mut part = |recorded: &mut recording::Recorded, orphans| {
+        read_part(recorded, orphans, (tid, first, steps), options, &mut numbers)
+    };
+    let mut values = part(&mut recorded, orphans)?;
+    recorded.streams = rest;
+    let others = part(&mut recorded, of_others)?;
+    values.others = (others != Recorded::default()).then(|| Box::new(others));
+    Ok(values)
+}
+
+/// Reads the streams of a recording, whose times are ticks from `first` on.
+fn read_part(
+    recorded: &mut recording::Recorded,
+    orphans: u64,
+    (tid, first, steps): (u64, u64, &[Step]),
+    options: &ProfilerOptions,
+    numbers: &mut Numbers,
+) -> Result<Recorded> {
+    let host = host::convert(recorded);
+    let mut told = warnings(&host.losses, orphans, &[], options);
     told.extend(crossings(&host));
     let dropped_scopes = host.losses.iter().map(|loss| loss.scopes).sum::<u64>() + orphans;
     let bytes = host.plane.into_pieces().concat();
@@ -51,7 +67,7 @@ pub(super) fn read(
         Error::with_source(ErrorKind::InvalidData, "failed to read back what a test has recorded", error)
     })?;
     let plane = space.planes.into_iter().next().unwrap_or_default();
-    let mut reader = Reader { plane: &plane, first, steps, flows: HashMap::new(), tasks: HashMap::new() };
+    let mut reader = Reader { plane: &plane, first, steps, numbers };
     let mut values = reader.values(tid);
     (values.warnings, values.dropped_scopes) = (told, dropped_scopes);
     Ok(values)
@@ -62,7 +78,12 @@ struct Reader<'a> {
     /// Tick at which the session started.
     first: u64,
     steps: &'a [Step],
-    /// Numbers in the order in which they are met.
+    numbers: &'a mut Numbers,
+}
+
+/// Numbers in the order in which they are met.
+#[derive(Default)]
+struct Numbers {
     flows: HashMap<u64, u64>,
     tasks: HashMap<u64, u64>,
 }
@@ -196,9 +217,10 @@ impl Reader<'_> {
             let next = numbers.len() as u64 + 1;
             *numbers.entry(number).or_insert(next)
         }
-        scope.sends = scope.sends.map(|number| renumbered(&mut self.flows, number));
-        scope.receives = scope.receives.map(|number| renumbered(&mut self.flows, number));
-        scope.task = scope.task.map(|number| renumbered(&mut self.tasks, number));
+        let Numbers { flows, tasks } = self.numbers;
+        scope.sends = scope.sends.map(|number| renumbered(flows, number));
+        scope.receives = scope.receives.map(|number| renumbered(flows, number));
+        scope.task = scope.task.map(|number| renumbered(tasks, number));
     }
 
     fn name(&self, id: i64) -> &str {

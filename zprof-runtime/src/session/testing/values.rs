@@ -4,7 +4,9 @@ use std::fmt::{self, Write as _};
 use std::time::Duration;
 
 /// What a session for a test has recorded. Times are those of its [`Clock`](super::Clock), from the start of the session.
-#[derive(Clone, Debug, Default, PartialEq)]
+///
+/// What [`others`](Self::others) did is no part of `==` and of [`tree`](Self::tree): it may have been another test.
+#[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Recorded {
     /// The threads that recorded scopes or instants: the test's own first, the others by their names. What ended out of order
@@ -18,6 +20,9 @@ pub struct Recorded {
     pub warnings: Vec<String>,
     /// Scopes that found no room.
     pub dropped_scopes: u64,
+    /// What threads did that the test has not [included](super::Clock::include_thread): those of other tests, and those of a pool
+    /// that the test forgot. `None` where they recorded nothing, and where all threads are included.
+    pub others: Option<Box<Recorded>>,
 }
 
 /// What one thread recorded.
@@ -120,7 +125,32 @@ impl Mark {
     ];
 }
 
+impl PartialEq for Recorded {
+    fn eq(&self, other: &Self) -> bool {
+        let Self { threads, tasks, counters, warnings, dropped_scopes, others: _ } = self;
+        *threads == other.threads
+            && *tasks == other.tasks
+            && *counters == other.counters
+            && *warnings == other.warnings
+            && *dropped_scopes == other.dropped_scopes
+    }
+}
+
 impl Recorded {
+    /// What to tell of threads that are not included, where they recorded anything.
+    pub(super) fn told_of_others(&self) -> Option<String> {
+        const MOST: usize = 3;
+        let others = self.others.as_deref()?;
+        let threads: Vec<String> =
+            others.threads.iter().map(|thread| format!("`{}` ({})", thread.name, thread.scopes.len())).collect();
+        let rest = threads.len().saturating_sub(MOST);
+        let (named, and) = (threads[..threads.len() - rest].join(", "), if rest == 0 { "" } else { " and others" });
+        Some(format!(
+            "zprof: threads recorded that this test has not included: {named}{and}; what they did is in `Recorded::others`, and \
+             `Clock::include_thread` includes the thread that calls it"
+        ))
+    }
+
     /// The thread of this name.
     #[must_use]
     pub fn thread(&self, name: &str) -> Option<&Thread> {
