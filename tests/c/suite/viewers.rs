@@ -98,7 +98,7 @@ fn xprof_shows_a_program_in_c() {
         })
         .collect();
     curves.sort_by_key(Value::to_string);
-    assert_eq!(curves, [json!(["heap", "MiB", [0.5, 1.5, 2.5]]), json!(["queue", "value", [-1.0, 0.0, 1.0]])]);
+    assert_eq!(curves, [json!(["heap", "MiB", [0.5, 1.5, 2.5]]), json!(["queue", "value", [-1, 0, 1]])]);
 }
 
 /// An arrow from a scope in Rust to one in C.
