@@ -8,5 +8,6 @@ pub mod make;
 pub mod marks;
 pub mod oracle;
 pub mod profile;
+pub mod viewers;
 
 pub use canonical::{Canonical, canonical};

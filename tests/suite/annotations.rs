@@ -89,6 +89,17 @@ fn instants_are_marks() {
 }
 
 #[test]
+fn names_of_threads_reach_tools_at_once() {
+    let seen = watch(&mut annotated(&["names"]), BOTH);
+    let names: Vec<Option<&str>> = seen.of("nvtx", "name thread").map(|call| call.label.as_deref()).collect();
+    assert_eq!(names, ["before any scope", "nul inside", "pool 3", "without a scope"].map(Some));
+    let trees: BTreeMap<String, String> =
+        seen.threads("nvtx", Some("TSL")).iter().map(|thread| (thread.name().to_owned(), thread.tree())).collect();
+    let expected = [("nul inside", "first\nsecond\n"), ("pool 3", "third\n")];
+    assert_eq!(trees, expected.map(|(name, tree)| (name.to_owned(), tree.to_owned())).into());
+}
+
+#[test]
 fn sites_that_are_made_at_run_time_are_seen_too() {
     let seen = watch(&mut annotated(&["raw"]), BOTH);
     for (api, domain) in [("nvtx", Some("TSL")), ("roctx", None)] {

@@ -7,8 +7,10 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::thread;
 
+use serde_json::{Value, json};
 use zprof::{ProfilerOptions, TraceFuture as _};
-use zprof_tests::profile::{Line, Session, Stats, recorded, stats};
+use zprof_tests::profile::{Line, Recorded, Session, Stats, recorded, stats};
+use zprof_tests::viewers::{Shown, events, perfetto, set, typed};
 
 fn poll<F: Future>(task: &mut Pin<Box<F>>) -> Poll<F::Output> {
     task.as_mut().poll(&mut Context::from_waker(Waker::noop()))
@@ -168,4 +170,53 @@ fn a_name_too_many_is_a_stat_and_is_counted() {
             MOST_NAMES + 5
         )]
     );
+}
+
+/// One site under three names, an instant, and a name too many.
+fn named() -> (Session, Recorded) {
+    let mut session = Session::new(ProfilerOptions::default());
+    session.start();
+    for (i, name) in ["conv/3x3", "add", "conv/3x3", "a#b,c=\"d\"\ne"].into_iter().enumerate() {
+        zprof::scope!(dyn name, i);
+        zprof::instant!(dyn format!("{name} done"), last = i == 3);
+    }
+    zprof::step!(dyn String::from("epoch"), 2, {});
+    let recorded = session.stop();
+    (session, recorded)
+}
+
+#[test]
+fn perfetto_shows_the_names_that_scopes_bring_along() {
+    let (_session, recorded) = named();
+    let report = perfetto(&recorded.space, &recorded.profile.perfetto_path);
+    let slices = |args: &[u8]| -> Vec<(String, Value)> {
+        args.iter().map(|i| ("slice".to_owned(), json!({ "i": ["int", i.to_string()] }))).collect()
+    };
+    let instants = |last: &[&str]| -> Vec<(String, Value)> {
+        last.iter().map(|last| ("instant".to_owned(), json!({ "last": ["int", last] }))).collect()
+    };
+    for (name, args, last) in
+        [("conv/3x3", &[0, 2][..], &["0", "0"][..]), ("add", &[1], &["0"]), ("a#b,c=\"d\"\ne", &[3], &["1"])]
+    {
+        assert_eq!(typed(&report, name), slices(args), "{name}");
+        assert_eq!(typed(&report, &format!("{name} done")), instants(last), "{name}");
+    }
+    let step = json!({ "step_num": ["int", "2"] });
+    assert_eq!(typed(&report, "epoch"), [("slice".to_owned(), step)]);
+    assert_eq!(events(&report).len(), 9);
+}
+
+#[test]
+fn xprof_shows_the_names_that_scopes_bring_along() {
+    let (session, _) = named();
+    let shown = Shown::of(session.folder());
+    assert_eq!(shown.findings, []);
+    let numbers = |of: &[u64]| of.iter().map(|i| json!({ "i": i }).to_string()).collect();
+    assert_eq!(shown.metadata("conv/3x3"), numbers(&[0, 2]));
+    assert_eq!(shown.metadata("add"), numbers(&[1]));
+    assert_eq!(shown.metadata("a#b,c=\"d\"\ne"), numbers(&[3]));
+    assert_eq!((shown.named("conv/3x3").count(), shown.named("conv/3x3 done").count()), (2, 2));
+    assert_eq!(shown.metadata("add done"), set([json!({ "last": 0 })]));
+    assert_eq!(shown.metadata("a#b,c=\"d\"\ne done"), set([json!({ "last": 1 })]));
+    assert_eq!(shown.metadata("epoch 2"), set([json!({ "step_name": "epoch 2", "step_num": 2 })]));
 }

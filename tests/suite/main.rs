@@ -26,6 +26,7 @@ mod global_runtime;
 mod global_session;
 mod global_tasks;
 mod global_testing;
+mod global_thread_names;
 mod global_threads;
 mod global_values;
 mod json;

@@ -2,87 +2,34 @@
 //! finds nothing in it.
 
 use std::collections::BTreeSet;
-use std::fs::File;
 use std::path::Path;
 use std::process::Command;
 
 use serde_json::{Value, json};
 use zprof::{ProfilerOptions, TraceFuture as _};
-use zprof_runtime::export::{CheckOptions, check};
 use zprof_tests::profile::Session;
+use zprof_tests::viewers::{Shown, run, set};
 
 const STEPS: usize = 8;
 const WORKERS: usize = 2;
 
-/// Runs a command of this repository and returns what it wrote to stdout; a failure shows all that it said.
-fn run(command: &mut Command) -> String {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the package lies in the repository");
-    let output =
-        command.current_dir(root).output().unwrap_or_else(|error| panic!("failed to run {command:?}: {error}"));
-    let (stdout, stderr) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    assert!(
-        output.status.success(),
-        "{command:?} ended with {}; XProf comes with scripts/get-xprof\n{stdout}\n{stderr}",
-        output.status
-    );
-    stdout.into_owned()
-}
-
 /// What XProf shows of a profile of the example.
-pub(crate) struct Shown {
-    pub(crate) report: Value,
-    events: Vec<Value>,
-    /// What the check finds in the profile: kinds and numbers.
-    pub(crate) findings: Vec<(&'static str, u64)>,
-}
-
-impl Shown {
-    pub(crate) fn of(folder: &Path) -> Self {
-        let report = run(Command::new("scripts/xprof-check").arg(folder));
-        let report: Value = serde_json::from_str(&report).expect("xprof-check prints JSON");
-        let events = report["hosts"]["profiling"]["events"].as_array().expect("the host is `profiling`").clone();
-        let profile = folder.join("plugins/profile/profiling/profiling.xplane.pb");
-        let profile = File::open(&profile).unwrap_or_else(|error| panic!("{}: {error}", profile.display()));
-        let checked = check(&profile, &CheckOptions::default()).expect("can be read");
-        let findings = checked.counts.iter().map(|(kind, count)| (kind.name(), *count)).collect();
-        Self { report, events, findings }
-    }
-
-    fn of_llm() -> Self {
-        let folder = tempfile::tempdir().expect("a temporary folder can be made");
-        let (steps, workers) = (STEPS.to_string(), WORKERS.to_string());
-        run(Command::new(env!("CARGO"))
-            .args(["run", "--quiet", "--release", "-p", "zprof-examples", "--example", "llm", "--"])
-            .args(["--tokens", &steps, "--threads", &workers, "--output"])
-            .arg(folder.path()));
-        Self::of(folder.path())
-    }
-
-    pub(crate) fn named<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a Value> {
-        self.events.iter().filter(move |event| event["name"] == name)
-    }
-
-    /// The different metadata that the events of one name have, without what every event has.
-    pub(crate) fn metadata(&self, name: &str) -> BTreeSet<String> {
-        let args = self.named(name).map(|event| {
-            let mut args = event["args"].as_object().expect("events have args").clone();
-            args.retain(|key, _| !["group_id", "module_path", "source"].contains(&key.as_str()));
-            Value::Object(args).to_string()
-        });
-        args.collect()
-    }
-}
-
-pub(crate) fn set<const N: usize>(values: [Value; N]) -> BTreeSet<String> {
-    values.iter().map(Value::to_string).collect()
+fn of_llm() -> Shown {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let (steps, workers) = (STEPS.to_string(), WORKERS.to_string());
+    run(Command::new(env!("CARGO"))
+        .args(["run", "--quiet", "--release", "-p", "zprof-examples", "--example", "llm", "--"])
+        .args(["--tokens", &steps, "--threads", &workers, "--output"])
+        .arg(folder.path()));
+    Shown::of(folder.path())
 }
 
 #[test]
 fn xprof_shows_the_llm_example() {
-    let shown = Shown::of_llm();
+    let shown = of_llm();
     assert_eq!(shown.findings, []);
     lists_the_run(&shown.report);
-    names_the_threads(&shown.report);
+    names_the_threads(&shown);
     keeps_metadata_typed(&shown);
     groups_the_steps(&shown);
 }
@@ -100,11 +47,9 @@ fn lists_the_run(report: &Value) {
     assert_eq!(processes, [&json!("profiling /host:CPU")]);
 }
 
-fn names_the_threads(report: &Value) {
-    let threads = report["hosts"]["profiling"]["threads"].as_object().expect("threads are a map");
-    let names: BTreeSet<&str> = threads.values().filter_map(Value::as_str).collect();
+fn names_the_threads(shown: &Shown) {
     let workers: Vec<String> = (0..WORKERS).map(|index| format!("llm-worker-{index}")).collect();
-    assert_eq!(names, workers.iter().map(String::as_str).collect());
+    assert_eq!(shown.threads(), workers.iter().map(String::as_str).collect());
 }
 
 fn keeps_metadata_typed(shown: &Shown) {
@@ -167,8 +112,7 @@ fn xprof_shows_tasks() {
     let recorded = session.stop();
     assert_eq!(recorded.line("async").tree(), "parent(child child)");
     let shown = Shown::of(session.folder());
-    let threads = shown.report["hosts"]["profiling"]["threads"].as_object().expect("threads are a map");
-    assert!(threads.values().any(|name| name == "async"), "{threads:?}");
+    assert!(shown.threads().contains("async"), "{:?}", shown.threads());
 
     // The whole is a span on a row of its own, with the number that joins its polls by arrows.
     let spans = shown.report["hosts"]["profiling"]["async"].as_array().expect("a list");

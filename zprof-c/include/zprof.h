@@ -156,8 +156,9 @@ ZPROF_API void zprof_counter(zprof_site *site, zprof_arg value);
 /* A new flow, for ZPROF_SENDS and ZPROF_RECEIVES: an arrow from one scope to another, whatever their threads. */
 ZPROF_API uint64_t zprof_flow(void);
 
-/* Names the calling thread, for profiles and for debuggers: call it before the thread's first scope. Linux keeps 15 bytes.
- * False where it cannot be named, as the main thread, whose name is the program's and which is called `main` in profiles. */
+/* Names the calling thread, from now on: its line in profiles and the thread in live tools, where the last name is shown whole;
+ * and for debuggers, where Linux keeps 15 bytes. False for NULL, and where the system does not take the name, as that of the
+ * main thread, which is the program's; profiles and tools have it then all the same. */
 ZPROF_API bool zprof_thread_name(const char *name);
 
 /* ---- Sessions ---- */

@@ -8,7 +8,7 @@ pub(crate) use zprof_runtime::raw::{
     Description, Key, Level, MOST_KEYS, MOST_SITES, NO_FILTER, RawGuard, RawSite, RawValue, STATE, count, hold,
     instant, look, open, take,
 };
-pub(crate) use zprof_runtime::{ENABLED, Flow};
+pub(crate) use zprof_runtime::{ENABLED, Flow, name_thread};
 
 /// Whether nobody listens to anything. Who does listen, to what, the recorder finds out by itself.
 #[inline]

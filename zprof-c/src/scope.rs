@@ -321,7 +321,8 @@ pub unsafe extern "C" fn zprof_thread_name(name: *const c_char) -> bool {
             return false;
         }
         // SAFETY: it is no null, so there is a NUL.
-        let name = unsafe { CStr::from_ptr(name) };
-        crate::thread::name(name)
+        let name = unsafe { CStr::from_ptr(name) }.to_string_lossy();
+        recorder::name_thread(&name);
+        crate::thread::name(&name)
     })
 }

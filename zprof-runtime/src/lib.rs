@@ -64,7 +64,7 @@ pub mod raw {
 pub use ceiling::MAX_LEVEL;
 pub use error::{Error, ErrorKind, Result};
 #[cfg(not(zprof_loom))]
-pub use record::{Flow, Span, Task, TraceFuture, Traced, flow};
+pub use record::{Flow, Span, Task, TraceFuture, Traced, flow, name_thread, name_worker};
 #[cfg(not(zprof_loom))]
 pub use session::{
     AdvancedValue, DeviceType, Linkage, Platform, Profile, Profiler, ProfilerOptions, SessionId, init_from_env,

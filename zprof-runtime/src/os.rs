@@ -1,4 +1,26 @@
-//! What the system calls the calling thread.
+//! What the system calls the calling thread, and what the program does.
+
+use std::cell::RefCell;
+
+thread_local! {
+    /// The name that the program has given the thread.
+    static GIVEN: RefCell<Option<Box<str>>> = const { RefCell::new(None) };
+}
+
+/// Notes what the program calls the calling thread; nothing for the system's name. `false` late in a thread's life, when it
+/// cannot be kept.
+pub(crate) fn give_name(name: Option<&str>) -> bool {
+    let name = name.map(Box::from);
+    let old = GIVEN.try_with(|given| given.try_borrow_mut().ok().map(|mut given| std::mem::replace(&mut *given, name)));
+    // What is freed is freed when it is no longer borrowed: the program's allocator may have scopes.
+    matches!(old, Ok(Some(_)))
+}
+
+/// The name of the calling thread: the program's, else the system's, or an empty one.
+pub(crate) fn thread_name() -> String {
+    let given = GIVEN.try_with(|given| given.try_borrow().ok().and_then(|given| given.as_deref().map(str::to_owned)));
+    given.ok().flatten().unwrap_or_else(of_system)
+}
 
 /// The kernel's id of the calling thread, unique among threads that live at the same time.
 #[cfg(any(target_os = "linux", target_os = "android"))]
@@ -28,9 +50,9 @@ pub(crate) fn thread_id() -> u64 {
     NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
-/// The name of the calling thread, or an empty one. The main thread is `main`.
+/// What the system calls the calling thread, or an empty name. The main thread is `main`.
 #[cfg(any(target_os = "linux", target_os = "macos"))]
-pub(crate) fn thread_name() -> String {
+fn of_system() -> String {
     if is_main() {
         return "main".to_owned();
     }
@@ -83,8 +105,8 @@ fn is_main() -> bool {
     unsafe { libc::pthread_main_np() == 1 }
 }
 
-/// The name of the calling thread, or an empty one.
+/// What Rust calls the calling thread, or an empty name.
 #[cfg(not(any(target_os = "linux", target_os = "macos")))]
-pub(crate) fn thread_name() -> String {
+fn of_system() -> String {
     std::thread::current().name().map(str::to_owned).unwrap_or_default()
 }

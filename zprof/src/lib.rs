@@ -10,6 +10,8 @@ mod chapters {
     mod testing {}
     #[doc = include_str!("../../docs/filtering.md")]
     mod filtering {}
+    #[doc = include_str!("../../docs/runtimes.md")]
+    mod runtimes {}
 }
 
 #[doc(hidden)]
@@ -147,5 +149,6 @@ pub use zprof_runtime::bridge::tracing;
 pub use zprof_runtime::testing;
 pub use zprof_runtime::{
     AdvancedValue, DeviceType, ENABLED, Error, ErrorKind, Flow, Level, Linkage, MAX_LEVEL, Platform, Profile, Profiler,
-    ProfilerOptions, Result, SessionId, Span, Task, TraceFuture, Traced, Value, flow, init_from_env, snapshot,
+    ProfilerOptions, Result, SessionId, Span, Task, TraceFuture, Traced, Value, flow, init_from_env, name_thread,
+    name_worker, snapshot,
 };

@@ -8,6 +8,7 @@ void *half_across(void);
 void half_across_end(void *across);
 void half_spin(int form, uint64_t count);
 int half_start(void);
+bool half_name(const char *name);
 
 void half_scopes(int depth, void (*inner)(void *), void *context) {
     ZPROF_SCOPE_WITH("c.scope", ZPROF_INT("depth", depth));
@@ -60,6 +61,10 @@ void half_spin(int form, uint64_t count) {
             __asm__ volatile("" ::"r"(n) : "memory");
         }
     }
+}
+
+bool half_name(const char *name) {
+    return zprof_thread_name(name);
 }
 
 int half_start(void) {

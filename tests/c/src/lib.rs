@@ -4,10 +4,10 @@
 // The C part calls the C API: this line links it.
 use zprof_c as _;
 
-use std::ffi::c_void;
+use std::ffi::{CStr, c_void};
 
 mod c {
-    use std::ffi::c_void;
+    use std::ffi::{c_char, c_void};
 
     unsafe extern "C" {
         pub(crate) fn half_scopes(depth: i32, inner: Option<extern "C" fn(*mut c_void)>, context: *mut c_void);
@@ -16,6 +16,7 @@ mod c {
         pub(crate) fn half_across_end(across: *mut c_void);
         pub(crate) fn half_spin(which: i32, count: u64);
         pub(crate) fn half_start() -> i32;
+        pub(crate) fn half_name(name: *const c_char) -> bool;
     }
 }
 
@@ -63,6 +64,13 @@ impl Across {
 pub fn spin(form: i32, count: u64) {
     // SAFETY: any numbers will do.
     unsafe { c::half_spin(form, count) }
+}
+
+/// Names the calling thread in C; gives whether the system has taken the name.
+#[must_use]
+pub fn name(name: &CStr) -> bool {
+    // SAFETY: the name ends at a NUL.
+    unsafe { c::half_name(name.as_ptr()) }
 }
 
 /// Tries to start a session from C; gives the status.

@@ -4,7 +4,7 @@ use std::thread;
 
 use zprof::ProfilerOptions;
 use zprof_tests::profile::{Session, Stat, Stats, recorded, stats};
-use zprof_tests_c::{Across, receive, scopes, start};
+use zprof_tests_c::{Across, name, receive, scopes, start};
 
 #[test]
 fn scopes_of_both_nest_on_one_line() {
@@ -52,6 +52,26 @@ fn a_flow_goes_from_rust_to_c() {
     assert_eq!(recorded.line("receiver").told(), [("c.receive", &flow("_c", "_ct"))]);
     let counters = recorded.line("_counters_");
     assert_eq!(counters.told(), [("received", &stats([("value", 1.into())]))]);
+}
+
+#[test]
+fn c_names_a_thread_at_any_time_and_the_system_keeps_the_beginning() {
+    let recorded = recorded(|| {
+        let named = thread::spawn(|| {
+            scopes(0, || zprof::instant!("before the name"));
+            let is_taken = name(c"a name that is longer than the system's");
+            (is_taken, std::fs::read_to_string("/proc/thread-self/comm").expect("the system says it"))
+        });
+        let other = thread::Builder::new().name("of Rust's".to_owned()).spawn(|| {
+            let is_taken = name(c"of \xff C's");
+            scopes(0, || ());
+            is_taken
+        });
+        (named.join().expect("it does not panic"), other.expect("a thread").join().expect("nor does this"))
+    });
+    assert_eq!(recorded.value, ((true, "a name that is \n".to_owned()), true));
+    assert_eq!(recorded.line("a name that is longer than the system's").tree(), "c.scope(before the name)");
+    assert_eq!(recorded.line("of \u{fffd} C's").tree(), "c.scope");
 }
 
 #[test]

@@ -7,3 +7,4 @@ mod header;
 mod loaded;
 mod programs;
 mod tools;
+mod viewers;

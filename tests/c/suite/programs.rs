@@ -203,8 +203,11 @@ warning: scope `inner` ended out of order
         lines.iter().partition(|line| line.name.starts_with("main (overlap"));
     let mut names: Vec<&str> = others.iter().map(|line| line.name.as_str()).collect();
     names.sort_unstable();
-    assert_eq!(names, ["a name that is ", "main"]);
-    assert_eq!(told(line(&lines, "a name that is ")), [("left open", stats([("unfinished", 1.into())]))]);
+    assert_eq!(names, ["a name that is longer than the system's", "main"]);
+    assert_eq!(
+        told(line(&lines, "a name that is longer than the system's")),
+        [("left open", stats([("unfinished", 1.into())]))]
+    );
     // Of what ended out of order all is there, on one line or another, and nothing else is beside the main one.
     let main = told(line(&lines, "main"));
     let overlap: Vec<(&str, Stats)> = overlaps.iter().flat_map(|line| told(line)).collect();

@@ -31,6 +31,10 @@ fn body(words: &[u64], name: &str) -> Result<u64, u64> {
     let mut span = zprof::span!("marked.span", last = words.last().copied());
     #[cfg(zprof_marked)]
     let flow = zprof::flow();
+    #[cfg(zprof_marked)]
+    zprof::name_thread("marked.thread");
+    #[cfg(zprof_marked)]
+    zprof::name_worker("marked.pool")(words.len());
     let mut sum = 0_u64;
     for word in words {
         #[cfg(zprof_marked)]

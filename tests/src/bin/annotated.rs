@@ -20,6 +20,7 @@ fn main() -> Outcome {
         ["ways-out"] => ways_out(),
         ["threads"] => threads(),
         ["marks"] => marks(),
+        ["names"] => names(),
         ["raw"] => raw(),
         ["destructor"] => destructor(),
         ["sessions", folder] => sessions(folder)?,
@@ -103,6 +104,21 @@ fn marks() {
         zprof::counter!("counter", 1);
     });
     zprof::instant!("plain", level = verbose, sends = None, receives = Some(flow).filter(|_| false));
+}
+
+/// Names of threads, before and after a tool is known of.
+fn names() {
+    zprof::name_thread("before any scope");
+    zprof::scope!("first", {});
+    zprof::name_thread("nul\0inside");
+    zprof::scope!("second", {});
+    thread::spawn(|| {
+        zprof::name_worker("pool")(3);
+        zprof::scope!("third", {});
+    })
+    .join()
+    .expect("it does not panic");
+    thread::spawn(|| zprof::name_thread("without a scope")).join().expect("it does not panic");
 }
 
 /// Ends that are not the end of a block.

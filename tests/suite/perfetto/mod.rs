@@ -9,53 +9,12 @@ mod marks;
 mod memory;
 mod rows;
 
-use std::fs;
-use std::path::Path;
-use std::process::Command;
-
 use serde_json::Value;
 use zprof_proto::XSpace;
 use zprof_proto::prost::Message as _;
 use zprof_runtime::Result;
-use zprof_runtime::export::{
-    Host, JsonOptions, PerfettoOptions, PerfettoSummary, write_json, write_perfetto, write_perfetto_hosts,
-};
-
-/// Converts bytes with everything shown.
-pub(crate) fn convert(xspace: &[u8]) -> Result<(Vec<u8>, PerfettoSummary)> {
-    convert_with(xspace, &PerfettoOptions::default())
-}
-
-fn convert_with(xspace: &[u8], options: &PerfettoOptions) -> Result<(Vec<u8>, PerfettoSummary)> {
-    let mut trace = Vec::new();
-    let summary = write_perfetto(&xspace, &mut trace, options)?;
-    Ok((trace, summary))
-}
-
-/// What Perfetto's protos read from each trace. Where a JSON is given, all of it must be in the trace.
-pub(crate) fn check<'a>(traces: impl IntoIterator<Item = (&'a [u8], Option<&'a str>)>) -> Vec<Value> {
-    let folder = tempfile::tempdir().expect("a temporary folder");
-    let mut arguments = Vec::new();
-    for (number, (trace, json)) in traces.into_iter().enumerate() {
-        let path = folder.path().join(format!("{number}.pftrace"));
-        fs::write(&path, trace).expect("the temporary folder is writable");
-        let mut argument = path.into_os_string();
-        if let Some(json) = json {
-            let path = folder.path().join(format!("{number}.json"));
-            fs::write(&path, json).expect("the temporary folder is writable");
-            argument.push(":");
-            argument.push(path);
-        }
-        arguments.push(argument);
-    }
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../scripts/perfetto-check");
-    let done = Command::new(script).args(&arguments).output().expect("python3 starts");
-    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
-    let reports = String::from_utf8(done.stdout).expect("reports are UTF-8");
-    let reports: Vec<Value> = reports.lines().map(|line| serde_json::from_str(line).expect("is JSON")).collect();
-    assert_eq!(reports.len(), arguments.len());
-    reports
-}
+use zprof_runtime::export::{Host, JsonOptions, PerfettoOptions, PerfettoSummary, write_json, write_perfetto_hosts};
+use zprof_tests::viewers::{convert, convert_with, events, read_traces as check};
 
 /// The trace of one space as Perfetto's protos read it.
 fn read(space: &XSpace) -> Value {
@@ -63,10 +22,6 @@ fn read(space: &XSpace) -> Value {
     let report = check([(trace.as_slice(), None)]).remove(0);
     assert_eq!(events(&report).len() as u64, summary.events);
     report
-}
-
-pub(crate) fn events(report: &Value) -> &Vec<Value> {
-    report["events"].as_array().expect("is a list")
 }
 
 fn json(xspace: &[u8]) -> String {

@@ -22,7 +22,7 @@ pub(crate) use line::Line;
 pub(crate) use probe::{Asker, probe};
 #[cfg(unix)]
 pub(crate) use probe::{Held, hold};
-pub(crate) use thread::{mark, pop, push};
+pub(crate) use thread::{mark, pop, push, rename};
 
 use crate::site::Site;
 

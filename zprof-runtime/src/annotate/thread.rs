@@ -75,6 +75,17 @@ pub(crate) fn mark<R: RawArgs>(seen: Seen, site: Origin, values: R) {
     });
 }
 
+/// Tells the backends `seen` what the calling thread is called now. The others are told with the first range.
+#[cold]
+pub(crate) fn rename(seen: Seen) {
+    let _ = THREAD.try_with(|thread| {
+        if let Ok(mut thread) = thread.try_borrow_mut() {
+            thread.named = 0;
+            thread.introduce(seen);
+        }
+    });
+}
+
 /// Closes the range `id`, and those within it that are still open. Nothing happens if it is not open, or 0.
 #[cold]
 #[inline(never)]
@@ -125,8 +136,8 @@ impl Thread {
             // Never 0, which is no id.
             self.next_id = THREADS.fetch_add(1, Ordering::Relaxed).wrapping_mul(IDS_PER_THREAD) + 1;
         }
-        // The system's names have no NUL.
-        let name = CString::new(os::thread_name()).unwrap_or_default();
+        // The system's names have no NUL; the program's may.
+        let name = CString::new(os::thread_name().replace('\0', " ")).unwrap_or_default();
         if !name.is_empty() {
             each(seen & !self.named, |backend| backend.name_thread(os::thread_id(), &name));
         }

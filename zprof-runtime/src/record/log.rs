@@ -15,8 +15,8 @@ const MOST_TAKEN: usize = 64;
 pub(crate) struct Log {
     /// The kernel's thread id. Changes in the child of a fork only.
     tid: AtomicU64,
-    /// The thread's name at its first scope.
-    pub(crate) name: String,
+    /// The thread's name at its first scope, or as the program has called it since.
+    name: Mutex<String>,
     chain: Chain,
     own: Mutex<Own>,
     /// Scopes of this session that found no room. Written by the thread, under no lock; read by the drain.
@@ -34,6 +34,8 @@ pub(crate) struct Log {
 #[derive(Debug)]
 pub(crate) struct Stream {
     pub(crate) log: Arc<Log>,
+    /// The thread's name when the stream was taken.
+    pub(crate) name: String,
     /// The chunks, and how many of their words count.
     pub(crate) chunks: Vec<(ChunkBox, usize)>,
     /// Begins of open scopes from chunks that are gone.
@@ -106,7 +108,7 @@ impl Log {
     pub(crate) fn new(tid: u64, name: String) -> Self {
         Self {
             tid: AtomicU64::new(tid),
-            name,
+            name: Mutex::new(name),
             chain: Chain::new(),
             own: Mutex::new(Own::default()),
             lost: AtomicU64::new(0),
@@ -134,6 +136,14 @@ impl Log {
     /// When the thread ended on the monotonic clock, where it has.
     pub(crate) fn ended_ns(&self) -> Option<u64> {
         self.is_ended().then(|| self.ended_ns.load(Ordering::Relaxed))
+    }
+
+    /// Gives the thread another name. Only for the log's own thread, so that a fork finds the lock taken by none but those
+    /// that it waits for, who visit the logs.
+    #[cfg_attr(zprof_loom, allow(dead_code))]
+    pub(crate) fn rename(&self, name: String) {
+        let old = std::mem::replace(&mut *self.name.lock(), name);
+        drop(old);
     }
 
     pub(crate) fn count_lost_note(&self) {
@@ -351,7 +361,8 @@ impl Log {
     fn stream_of(this: &Arc<Self>, taken: Taken, ended: u64) -> Stream {
         let Taken { chunks, carried, since, released, uncarried } = taken;
         let (lost, lost_notes) = (this.lost.load(Ordering::Relaxed), this.lost_notes.load(Ordering::Relaxed));
-        Stream { log: Arc::clone(this), chunks, carried, since, released, uncarried, lost, lost_notes, ended }
+        let name = this.name.lock().clone();
+        Stream { log: Arc::clone(this), name, chunks, carried, since, released, uncarried, lost, lost_notes, ended }
     }
 
     /// Gives the log the id that its thread has after a fork.

@@ -30,6 +30,8 @@ mod marks;
 #[cfg(all(test, zprof_loom))]
 #[allow(unsafe_code)] // plays the part of thread.rs
 mod model;
+#[cfg(not(zprof_loom))]
+mod name;
 #[cfg_attr(zprof_loom, allow(dead_code))]
 mod nest;
 #[cfg(all(not(feature = "enable"), not(zprof_loom)))]
@@ -75,6 +77,8 @@ pub(crate) use log::{Gone, Stream};
 pub use marks::{Sample, StepNumber};
 #[cfg(all(feature = "enable", not(zprof_loom)))]
 pub use marks::{count_at, mark_at};
+#[cfg(not(zprof_loom))]
+pub use name::{name_thread, name_worker};
 #[cfg(all(not(feature = "enable"), not(zprof_loom)))]
 pub use off::{
     Entered, Guard, Here, NUMBER, Span, Task, TraceFuture, Traced, count_at, described, entered, hears, inert, mark_at,

@@ -210,6 +210,17 @@ impl Local {
         self.busy.set(true);
     }
 
+    /// The program calls the thread otherwise now.
+    pub(crate) fn rename(&self) {
+        // A name that is given within a scope of the allocator's is taken up by the next one.
+        if !self.busy.replace(true) {
+            if let Some(log) = self.log() {
+                log.rename(crate::os::thread_name());
+            }
+            self.busy.set(false);
+        }
+    }
+
     fn register(&self) {
         // Asking for the guard arms its destructor. Late in a thread's life it may be gone already.
         if EXIT.try_with(|_| ()).is_err() {

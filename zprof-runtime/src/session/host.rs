@@ -114,7 +114,7 @@ impl Converter<'_> {
 
     fn thread(&mut self, stream: &Stream) {
         let tid = stream.log.tid();
-        let name = if stream.log.name.is_empty() { format!("thread {tid}") } else { stream.log.name.clone() };
+        let name = if stream.name.is_empty() { format!("thread {tid}") } else { stream.name.clone() };
         let (scopes, notes, unknown) = (stream.lost, stream.lost_notes, stream.uncarried);
         if (scopes, notes, unknown) != (0, 0, 0) {
             self.losses.push(Loss { thread: name.clone(), tid, scopes, notes, unknown });

@@ -46,15 +46,27 @@ thread_local! {
 impl Fields {
     /// Empty ones with the memory of the thread's last; [`put_back`](Self::put_back) gives it back.
     pub(super) fn reused() -> Self {
-        Self { text: TEXT.take(), ..Self::default() }
+        Self { text: TEXT.try_with(Cell::take).unwrap_or_default(), ..Self::default() }
     }
 
     /// Gives the memory back, unless it is much.
     pub(super) fn put_back(mut self) {
-        if self.text.capacity() <= 4 * LONGEST {
+        if self.has_little() {
             self.text.clear();
-            TEXT.set(self.text);
+            let _ = TEXT.try_with(|kept| kept.set(self.text));
         }
+    }
+
+    /// Whether they may be kept for what comes later.
+    pub(super) fn has_little(&self) -> bool {
+        self.text.capacity() <= 4 * LONGEST
+    }
+
+    /// Takes all values out, and keeps the memory.
+    pub(super) fn clear(&mut self) {
+        self.first = [Kept::Absent; FEW];
+        self.rest.clear();
+        self.text.clear();
     }
 
     fn set(&mut self, place: usize, value: Kept) {

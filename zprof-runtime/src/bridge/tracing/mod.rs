@@ -31,7 +31,8 @@
 //! metadata. A span that is entered again, as that of an instrumented future is at each poll, is also shown as a whole: from
 //! when it was made to when it is closed, on a line `async` of its own, as tasks are; arrows join the slices from the second
 //! on. What is exited on another thread than it was entered on stays open where it was entered, and is told as `leaked` or
-//! `unfinished`.
+//! `unfinished`. `tracing` also enters the span of an instrumented future while that is dropped, which nothing tells apart from
+//! a poll: the last slice is the drop, and `polls` counts it.
 //!
 //! Fields have their types: integers, floats, truth values and text. What is only `Debug` or `Display` becomes text, cut to
 //! 1024 bytes with an ellipsis behind; an error is followed by its sources. What is recorded on an open span is added to its
@@ -64,7 +65,7 @@ mod spans;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use fields::Fields;
-use spans::Lent;
+use spans::{Lent, Span};
 use tracing_core::callsite::rebuild_interest_cache;
 use tracing_core::dispatcher::{self, Dispatch, WeakDispatch};
 use tracing_core::span::{Attributes, Id, Record};
@@ -165,9 +166,9 @@ impl<S: Subscriber> Layer<S> for Bridge {
 
     fn on_new_span(&self, attributes: &Attributes<'_>, id: &Id, _: Context<'_, S>) {
         if let Some(site) = sites::of(attributes.metadata()) {
-            let mut fields = Fields::default();
-            attributes.record(&mut fields);
-            self.spans.add(id.into_u64(), site, fields);
+            let mut span = Span::make(site);
+            attributes.record(&mut span.fields);
+            self.spans.add(id.into_u64(), span);
         }
     }
 
@@ -230,6 +231,7 @@ impl<S: Subscriber> Layer<S> for Bridge {
         }
         if let Some(span) = self.spans.remove(id.into_u64()) {
             span.whole.end(span.site);
+            span.put_back();
         }
     }
 }

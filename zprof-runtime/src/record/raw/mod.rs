@@ -29,7 +29,7 @@ use crate::ceiling::is_compiled;
 use crate::site::{Level, NO_FILTER, Origin, Site};
 use crate::value::{One, ReceivesWord, SendsWord, Value as _};
 use crate::{ENABLED, annotate, warn};
-use value::{Args, Slice};
+use value::Slice;
 
 /// An open scope. It ends by [`end`](Self::end); one that is dropped stays open, and is told as leaked or unfinished.
 #[derive(Debug)]
@@ -103,8 +103,7 @@ fn open_slice<V: Values + ?Sized>(site: &'static RawSite, values: &V, slice: imp
     }
     let slice = slice(word);
     let count = site.count(slice);
-    let (shape, with_kinds) = site.shape(values, count, slice);
-    let args = Args { values, count, with_kinds, slice };
+    let (shape, args) = site.args(values, count, slice);
     match with_local(|local| local.begin_fast(word, shape, args)) {
         Some(mark) => guard((mark, 0)),
         None => guard(open_parts(Origin::Made(&site.site), shape, word, args)),
@@ -177,8 +176,7 @@ pub fn instant<V: Values + ?Sized>(site: &'static RawSite, values: &V) {
     }
     let slice = Slice::Alone;
     let count = site.count(slice);
-    let (shape, with_kinds) = site.shape(values, count, slice);
-    let args = Args { values, count, with_kinds, slice };
+    let (shape, args) = site.args(values, count, slice);
     let word = heard(word);
     let (seen, bare) = (word.seen(), word.bare());
     if seen != 0 {
@@ -199,7 +197,7 @@ pub fn count(site: &'static RawSite, value: RawValue<'_>) {
     let is_number = matches!(value, RawValue::Signed(_) | RawValue::Unsigned(_) | RawValue::Float(_));
     if is_number && !bare.is_off() && is_recorded(bare, &site.site) {
         // One value has no more than the eight kinds, and so never brings its own along.
-        let (shape, _) = site.shape([value].as_slice(), 1, Slice::Alone);
+        let (shape, _) = site.args([value].as_slice(), 1, Slice::Alone);
         with_local(|local| local.count(bare, shape, value.bits()));
     }
 }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 
-use super::value::{Slice, Values};
+use super::value::{Args, Slice, Values};
 use crate::site::{Level, Memo, Origin, Site};
 use crate::value::{Kind, Shape, TAGGED, is_plain};
 use crate::warn::warn;
@@ -128,20 +128,33 @@ impl RawSite {
         if matches!(slice, Slice::Next { .. }) { 0 } else { self.site.keys.len() }
     }
 
-    /// The shape of the first `count` values, and whether they must bring their kinds along.
+    /// The shape of the first `count` values, and the values as a record takes them.
     #[inline]
-    pub(super) fn shape<V: Values + ?Sized>(
+    pub(super) fn args<'v, V: Values + ?Sized>(
         &'static self,
-        values: &V,
+        values: &'v V,
         count: usize,
         slice: Slice,
-    ) -> (&'static Shape, bool) {
-        let code =
-            (0..count).fold(slice.code(), |code, place| code | u128::from(values.at(place).code()) << (3 * place));
-        match self.shapes.get() {
+    ) -> (&'static Shape, Args<'v, V>) {
+        let (mut low, mut words) = (0, 0);
+        for place in 0..count.min(AT_ONCE) {
+            let value = values.at(place);
+            low |= u64::from(value.code()) << (3 * place);
+            words += value.words();
+        }
+        let mut code = slice.code() | u128::from(low);
+        if count > AT_ONCE {
+            for place in AT_ONCE..count {
+                let value = values.at(place);
+                code |= u128::from(value.code()) << (3 * place);
+                words += value.words();
+            }
+        }
+        let (shape, with_kinds) = match self.shapes.get() {
             Some(first) if first.code == code => (&first.shape, false),
             _ => self.other_shape(code, count, slice),
-        }
+        };
+        (shape, Args { values, count, words, with_kinds, slice })
     }
 
     #[cold]
@@ -164,6 +177,9 @@ impl RawSite {
         }
     }
 }
+
+/// Values whose kinds fit one word of a shape's code.
+const AT_ONCE: usize = 21;
 
 /// Bit of a shape's code: its values bring their kinds along.
 const WITH_KINDS: u128 = 1 << 100;

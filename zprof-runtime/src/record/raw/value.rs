@@ -29,6 +29,7 @@ pub enum RawValue<'a> {
 
 impl RawValue<'_> {
     /// Its place in [`TAGGED`](crate::value::TAGGED).
+    #[inline]
     pub(super) fn code(self) -> u8 {
         match self {
             Self::Absent => 0,
@@ -43,6 +44,7 @@ impl RawValue<'_> {
     }
 
     /// The word of a value that has one.
+    #[inline]
     pub(super) fn bits(self) -> u64 {
         match self {
             Self::Absent | Self::Text(_) => 0,
@@ -53,7 +55,9 @@ impl RawValue<'_> {
         }
     }
 
-    fn words(self) -> usize {
+    /// How many words it takes, without its kind.
+    #[inline]
+    pub(super) fn words(self) -> usize {
         match self {
             Self::Text(text) => text.raw().words(),
             _ => 1,
@@ -81,6 +85,7 @@ pub trait Values {
 }
 
 impl Values for [RawValue<'_>] {
+    #[inline]
     fn at(&self, place: usize) -> RawValue<'_> {
         self.get(place).copied().unwrap_or(RawValue::Absent)
     }
@@ -124,6 +129,8 @@ impl Slice {
 pub(super) struct Args<'v, V: ?Sized> {
     pub(super) values: &'v V,
     pub(super) count: usize,
+    /// How many words the values take, without their kinds.
+    pub(super) words: usize,
     pub(super) with_kinds: bool,
     pub(super) slice: Slice,
 }
@@ -144,14 +151,13 @@ impl<V: Values + ?Sized> RawArgs for Args<'_, V> {
 
     #[inline]
     fn words(self) -> usize {
-        let own: usize = (0..self.count).map(|place| self.values.at(place).words()).sum();
         let kinds = if self.with_kinds { self.count } else { 0 };
         let slice = match self.slice {
             Slice::Alone => 0,
             Slice::Told { .. } => 2,
             Slice::Next { .. } => 1,
         };
-        own + kinds + slice
+        self.words + kinds + slice
     }
 
     #[inline]

@@ -57,14 +57,14 @@ impl Whole {
 
     /// It ends now.
     #[inline]
-    pub fn end(self, site: &'static RawSite) {
+    pub fn end(&self, site: &'static RawSite) {
         if self.number != 0 {
             self.end_told(site);
         }
     }
 
     #[cold]
-    fn end_told(self, site: &'static RawSite) {
+    fn end_told(&self, site: &'static RawSite) {
         let word = word().bare();
         if !word.is_off() && is_recorded(word, &site.site) {
             let task = self.number << Outcome::BITS | Outcome::Completed as u64;
