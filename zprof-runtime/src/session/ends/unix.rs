@@ -209,10 +209,14 @@ extern "C" fn on_signal(signal: c_int, info: *mut siginfo_t, _context: *mut c_vo
 /// instructions, so `zprof-exit` may need what the thread holds. A handler that calls ours counts as an abort: it may have
 /// given no account.
 fn is_sent(signal: c_int, info: *const siginfo_t) -> bool {
+    if !is_ours(signal) {
+        return false;
+    }
     // SAFETY: while the handler is ours, the system has called it, with its account of the signal.
-    let info = if is_ours(signal) { unsafe { info.as_ref() } } else { None };
+    let Some(info) = (unsafe { info.as_ref() }) else { return false };
     // SAFETY: the signal is no fault or timer of the system's: the field is its sender, or 0 where that cannot be told.
-    info.is_some_and(|info| u32::try_from(unsafe { info.si_pid() }) != Ok(process::id()))
+    let sender = unsafe { info.si_pid() };
+    u32::try_from(sender) != Ok(process::id())
 }
 
 /// Lets the first signal finish the session, and an impatient second one have its effect at once.
