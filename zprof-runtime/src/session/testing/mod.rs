@@ -146,6 +146,7 @@ impl Session {
         BUSY.set(true);
         let tid = os::thread_id();
         let clock = Clock(Arc::new(Inner { source: recording.source(), state: Mutex::default() }));
+        place.settle();
         Ok(Self { recording: Some(recording), clock, max_bytes, tid, _place: place, _turn: turn })
     }
 
