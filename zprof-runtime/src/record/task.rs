@@ -14,7 +14,7 @@ use super::decode::{Decoded, value};
 use super::guard::{Guard, hears, is_heard, is_recorded, open_as, word};
 use super::registry::Word;
 use super::ring::Mark;
-use super::thread::with_local;
+use super::thread::{SHARED, with_local};
 use crate::ENABLED;
 use crate::annotate::Line;
 use crate::ceiling::{IS_LIMITED, absent, is_compiled};
@@ -105,8 +105,8 @@ pub trait Describe: sealed::Sealed {
     fn hears(&self, word: Word) -> bool;
     /// Opens the scope of a poll; `number` is the task's, shifted, with a bit for the first poll.
     #[doc(hidden)]
-    fn open(&self, word: Word, number: One<NumberWord>, is_first: bool) -> Guard;
-    /// The metadata has been recorded.
+    fn open(&self, word: Word, number: One<NumberWord>) -> Guard;
+    /// The metadata has been recorded: it is no more needed, unless that record may go before the task is over.
     #[doc(hidden)]
     fn forget(&mut self);
 }
@@ -132,7 +132,7 @@ impl<S: Callsite> Describe for Here<S> {
     }
 
     #[inline]
-    fn open(&self, word: Word, number: One<NumberWord>, _: bool) -> Guard {
+    fn open(&self, word: Word, number: One<NumberWord>) -> Guard {
         open_as(S::site, ShapeOf::<S, (One<NumberWord>,)>::SHAPE, word, (number,))
     }
 
@@ -158,9 +158,9 @@ impl Describe for Task {
         ENABLED && !word.is_off() && is_heard(word, self.shapes.level, self.shapes.filter, (self.shapes.site)())
     }
 
-    fn open(&self, word: Word, number: One<NumberWord>, is_first: bool) -> Guard {
+    fn open(&self, word: Word, number: One<NumberWord>) -> Guard {
         let Shapes { site, first, later, .. } = *self.shapes;
-        if is_first && !self.words.is_empty() {
+        if !self.words.is_empty() {
             open_as(site, first, word, Kept { words: &self.words, kinds: &first.kinds, number })
         } else {
             open_as(site, later, word, (number,))
@@ -168,7 +168,7 @@ impl Describe for Task {
     }
 
     fn forget(&mut self) {
-        if !self.words.is_empty() {
+        if !self.words.is_empty() && SHARED.bounds().is_none() {
             self.words = Box::default();
         }
     }
@@ -422,7 +422,7 @@ impl<'a, D: Describe> Turn<'a, D> {
         let is_first = life.0 == NEW;
         // Polled again when it was over, it is a task without an end: the program breaks the rules of futures.
         let number = life.number().unwrap_or_else(new_number);
-        let guard = description.open(word, One::new(number << 1 | u64::from(is_first)), is_first);
+        let guard = description.open(word, One::new(number << 1 | u64::from(is_first)));
         let mark = guard.mark();
         let word = word.bare();
         ENTERED.set(mark.filter(|_| is_first).map(|mark| (mark, word)));

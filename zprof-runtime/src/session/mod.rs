@@ -58,7 +58,8 @@ impl Place {
     }
 
     fn take() -> Result<Self> {
-        let is_free = |active: u64| active == 0 || active & Self::AT_WORK != 0 && active & !Self::AT_WORK != Self::own();
+        let is_free =
+            |active: u64| active == 0 || active & Self::AT_WORK != 0 && active & !Self::AT_WORK != Self::own();
         // Acquire pairs with the Release in `drop`: what the last session did has happened.
         let is_taken = || {
             let own = |active| is_free(active).then(|| Self::own() | Self::AT_WORK);
