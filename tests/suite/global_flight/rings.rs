@@ -139,6 +139,33 @@ fn the_memory_limit_bounds_the_ring_and_drops_nothing() {
     session.start();
     zprof::scope!("server");
     let mut lasts = Vec::new();
+    for round in 0..3 {
+        for n in 0..100_000_i64 {
+            zprof::scope!("item", n = round * 100_000 + n, {});
+        }
+        let snapshot = written(zprof::snapshot());
+        let (first, last) = run_of(snapshot.own_line(), "item");
+        assert!(first > 0 && snapshot.own_line().event("server").start_ps == 0);
+        assert_eq!((snapshot.profile.dropped_scopes, &snapshot.warnings), (0, &Vec::new()));
+        lasts.push(last);
+        let allocated = zprof_runtime::__test::recorder_bytes();
+        assert!(allocated <= LIMIT, "{allocated} bytes");
+    }
+    assert_eq!(lasts, [99_999, 199_999, 299_999]);
+    session.stop();
+}
+
+#[test]
+fn what_snapshots_hold_costs_the_threads_that_go_on_nothing() {
+    const THREADS: usize = 8;
+    // More than all threads write while the system puts the snapshot aside.
+    const LIMIT: usize = 16 << 20;
+    // Rings have all that they may, and go round while a snapshot holds all of it.
+    let options = options().keep_last(Duration::from_secs(3600)).max_buffer_bytes(LIMIT).prefault_bytes(0);
+    let mut session = Session::new(options);
+    session.start();
+    let load = Load::start("limit", THREADS);
+    load.wait_for(40_000);
     let begun = load.begun();
     let profile = zprof::snapshot().expect("it is written").expect("zprof is enabled");
     assert_eq!((profile.dropped_scopes, &profile.warnings), (0, &Vec::new()));
