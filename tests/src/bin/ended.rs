@@ -13,7 +13,7 @@ use std::sync::{Barrier, Mutex};
 use std::thread;
 use std::{env, hint, panic};
 
-use zprof::{ErrorKind, Platform, ProfilerOptions};
+use zprof::{ErrorKind, Platform, Profiler, ProfilerOptions};
 
 type Outcome = Result<(), Box<dyn Error>>;
 
@@ -25,6 +25,8 @@ fn main() -> Outcome {
         ["explicit-first", folder] => return explicit_first(folder),
         ["logger"] => log_under_a_lock()?,
         ["logged"] => log_to_stderr()?,
+        ["fork-at-end", _] => leave_late(),
+        ["panics-first", folder] => drop(with_panics(folder)?),
         _ => {}
     }
     println!("{}", init());
@@ -47,6 +49,8 @@ fn main() -> Outcome {
         ["twice"] => println!("{} {}", init(), thread::spawn(init).join().map_err(|_| "a panic")?),
         ["explicit", folder] => explicit(folder),
         ["fork", folder] => fork(folder)?,
+        ["fork-at-end", folder] => fork_at_end(folder)?,
+        ["panics-first" | "panics-last", folder] => panics(folder)?,
         ["crowd"] => crowd(),
         ["handler-before"] => wait_for_handler()?,
         ["handler-after"] => {
@@ -207,6 +211,85 @@ fn fork(folder: &str) -> Outcome {
         println!("{status:#x}");
     }
     zprof::scope!("parent", {});
+    Ok(())
+}
+
+/// The last child has been waited for.
+static LAST: AtomicBool = AtomicBool::new(false);
+
+extern "C" fn wait_for_last() {
+    while !LAST.load(Ordering::Relaxed) {
+        thread::yield_now();
+    }
+}
+
+/// What the environment asks for is written, and then the process waits for a thread.
+fn leave_late() {
+    // SAFETY: the function is `extern "C"`, never unwinds, and lives as long as the program.
+    assert_eq!(unsafe { libc::atexit(wait_for_last) }, 0);
+}
+
+/// Forks while another thread ends the process, and writes the profile of the session that the environment asked for.
+fn fork_at_end(folder: &str) -> Outcome {
+    let profiler = || Platform::host().profiler(ProfilerOptions::default().repository_path(folder));
+    // So much that its conversion takes a while.
+    for n in 0..50_000 {
+        zprof::scope!("much", n, {});
+    }
+    let mut own = profiler()?;
+    let fork = move || {
+        loop {
+            let Err(error) = own.start() else { process::exit(1) };
+            if !error.to_string().contains("ZPROF") {
+                break;
+            }
+        }
+        // SAFETY: as above.
+        let id = unsafe { libc::fork() };
+        if id == 0 {
+            own.start().expect("the place is free");
+            zprof::scope!("explicit", {});
+            own.stop().expect("it is written");
+            // SAFETY: it has no conditions. The other thread is in `exit`, which is not entered twice.
+            unsafe { libc::_exit(5) };
+        }
+        let mut status = 0;
+        // SAFETY: the pointer is to a live integer.
+        unsafe { libc::waitpid(id, &raw mut status, 0) };
+        println!("{status:#x}");
+        LAST.store(true, Ordering::Relaxed);
+    };
+    thread::Builder::new().name("forking".to_owned()).spawn(fork)?;
+    Ok(())
+}
+
+/// A running profiler that leaves a snapshot when a thread panics.
+fn with_panics(folder: &str) -> Result<Profiler, Box<dyn Error>> {
+    let options = ProfilerOptions::default().repository_path(folder).snapshot_on_panic(true);
+    let mut profiler = Platform::host().profiler(options)?;
+    profiler.start()?;
+    Ok(profiler)
+}
+
+/// A panic in the environment's session, and one in a child with a session that has snapshots of panics.
+fn panics(folder: &str) -> Outcome {
+    let panics = |name: &str| {
+        let thread = thread::Builder::new().name(name.to_owned()).spawn(|| panic!("caught")).expect("a thread starts");
+        assert!(thread.join().is_err(), "it panics");
+    };
+    panics("first");
+    // SAFETY: as above.
+    let id = unsafe { libc::fork() };
+    if id == 0 {
+        let mut profiler = with_panics(folder).expect("the place is free");
+        panics("second");
+        profiler.stop().expect("it is written");
+        process::exit(6);
+    }
+    let mut status = 0;
+    // SAFETY: as above.
+    unsafe { libc::waitpid(id, &raw mut status, 0) };
+    println!("{status:#x}");
     Ok(())
 }
 

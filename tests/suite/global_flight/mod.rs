@@ -1,6 +1,8 @@
 //! The flight recorder: the latest records of each thread, written while recording goes on.
 
 mod callers;
+#[cfg(target_os = "linux")]
+mod pauses;
 mod rings;
 
 use std::fs;

@@ -2,13 +2,15 @@
 
 use std::collections::BTreeMap;
 use std::pin::pin;
+use std::sync::Barrier;
 use std::task::{Context, Poll, Waker};
 use std::thread;
+use std::time::Duration;
 
 use zprof::TraceFuture as _;
 use zprof_tests::profile::{Line, Session, Stat, line};
 
-use super::{number, options, run_of, stat, written};
+use super::{Load, is_whole, number, options, run_of, stat, written};
 
 /// A generator of numbers that need not be good, only the same each time.
 struct Numbers(u64);
@@ -132,7 +134,7 @@ fn a_deep_stack_outlasts_the_ring() {
 #[test]
 fn the_memory_limit_bounds_the_ring_and_drops_nothing() {
     const LIMIT: usize = 2 << 20;
-    let options = options().keep_last(std::time::Duration::from_secs(3600)).max_buffer_bytes(LIMIT).prefault_bytes(0);
+    let options = options().keep_last(Duration::from_secs(3600)).max_buffer_bytes(LIMIT).prefault_bytes(0);
     let mut session = Session::new(options);
     session.start();
     zprof::scope!("server");
@@ -154,10 +156,93 @@ fn the_memory_limit_bounds_the_ring_and_drops_nothing() {
 }
 
 #[test]
+fn what_snapshots_hold_costs_the_threads_that_go_on_nothing() {
+    const THREADS: usize = 8;
+    // More than all threads write while the system puts the snapshot aside.
+    const LIMIT: usize = 16 << 20;
+    // Rings have all that they may, and go round while a snapshot holds all of it.
+    let options = options().keep_last(Duration::from_secs(3600)).max_buffer_bytes(LIMIT).prefault_bytes(0);
+    let mut session = Session::new(options);
+    session.start();
+    let load = Load::start("limit", THREADS);
+    load.wait_for(40_000);
+    let begun = load.begun();
+    let profile = zprof::snapshot().expect("it is written").expect("zprof is enabled");
+    assert_eq!((profile.dropped_scopes, &profile.warnings), (0, &Vec::new()));
+    assert!(profile.released_bytes > 0);
+    let allocated = zprof_runtime::__test::recorder_bytes();
+    assert!(allocated <= LIMIT, "{allocated} bytes");
+    // All rings have gone round meanwhile, most of them while the snapshot was being converted.
+    load.wait_for(begun.iter().max().expect("there are threads") + 20_000);
+    let begun = load.begun();
+    let snapshot = written(zprof::snapshot());
+    assert_eq!((snapshot.profile.dropped_scopes, &snapshot.warnings), (0, &Vec::new()));
+    for (index, begun) in begun.iter().enumerate() {
+        assert!(is_whole(&snapshot, &format!("limit {index}"), index, *begun) > 0);
+    }
+    drop(load);
+    assert_eq!(session.stop().profile.dropped_scopes, 0);
+}
+
+#[test]
+fn threads_that_end_have_as_many_rings_as_there_were_threads_at_once() {
+    const BYTES: usize = 16 << 10;
+    const SHORT: i64 = 3_000;
+    /// A scope with one number, in memory.
+    const SCOPE: i64 = 32;
+    let mut session = Session::new(options().keep_last_bytes(BYTES));
+    session.start();
+    zprof::scope!("server");
+    for n in 0..SHORT {
+        let work = move || {
+            zprof::scope!("request", n);
+        };
+        thread::spawn(work).join().expect("ends well");
+    }
+    let snapshot = written(zprof::snapshot());
+    let requests = of_all_lines(&snapshot.lines, "request");
+    let first = *requests.first().expect("the last threads are there");
+    assert_eq!(requests, (first..SHORT).collect::<Vec<_>>());
+    // This one and one other, each time.
+    let most = 2 * i64::try_from(BYTES).expect("small") / SCOPE;
+    let count = SHORT - first;
+    assert!((most - 2..=most).contains(&count), "{count} requests, {most} at most");
+    assert!(snapshot.profile.released_bytes > 0);
+
+    // Workers that end together are all there.
+    const WORKERS: i64 = 8;
+    let together = Barrier::new(8);
+    thread::scope(|scope| {
+        for worker in 0..WORKERS {
+            let together = &together;
+            scope.spawn(move || {
+                zprof::scope!("worker", n = worker);
+                together.wait();
+                for n in 0..4_000_i64 {
+                    zprof::scope!("item", n, {});
+                }
+            });
+        }
+    });
+    let snapshot = written(zprof::snapshot());
+    let mut workers = of_all_lines(&snapshot.lines, "worker");
+    workers.sort_unstable();
+    assert_eq!(workers, (0..WORKERS).collect::<Vec<_>>());
+    let items = of_all_lines(&snapshot.lines, "item").len();
+    assert!(items >= BYTES / 32 * 8, "{items} items");
+    session.stop();
+}
+
+/// The numbers of all events of this name, line by line.
+fn of_all_lines(lines: &[Line], name: &str) -> Vec<i64> {
+    lines.iter().flat_map(|line| &line.events).filter(|event| event.name == name).map(number).collect()
+}
+
+#[test]
 fn threads_that_end_go_when_there_are_too_many() {
     const LIMIT: usize = 16 << 20;
     const THREADS: i64 = 4_000;
-    let mut session = Session::new(options().keep_last_bytes(64 << 10).max_buffer_bytes(LIMIT).prefault_bytes(0));
+    let mut session = Session::new(options().keep_last_bytes(1 << 20).max_buffer_bytes(LIMIT).prefault_bytes(0));
     session.start();
     zprof::scope!("server", port = 80);
     for n in 0..THREADS {
@@ -169,13 +254,7 @@ fn threads_that_end_go_when_there_are_too_many() {
     let snapshot = written(zprof::snapshot());
     assert_eq!((snapshot.profile.dropped_scopes, &snapshot.warnings), (0, &Vec::new()));
     assert!(snapshot.profile.released_bytes > 0);
-    let requests: Vec<i64> = snapshot
-        .lines
-        .iter()
-        .flat_map(|line| &line.events)
-        .filter(|event| event.name == "request")
-        .map(number)
-        .collect();
+    let requests = of_all_lines(&snapshot.lines, "request");
     let first = *requests.first().expect("the last threads are there");
     assert!(first > 0 && requests.len() > 200, "{} from {first} on", requests.len());
     assert_eq!(requests, (first..THREADS).collect::<Vec<_>>());
@@ -208,6 +287,9 @@ fn tasks_and_counters_go_on_over_the_ring() {
     let whole = line(&snapshot.lines, "async").event("task");
     let marks = [stat(whole, "unfinished"), stat(whole, "started_before"), stat(whole, "polls")];
     assert_eq!(marks, [1, 1, 1].map(|mark| Some(Stat::Int(mark))), "{whole:?}");
+    assert_eq!((stat(whole, "id"), stat(whole, "first_poll_released")), (Some(7.into()), None));
+    // As with any task, its metadata is not shown at later polls.
+    assert_eq!(stat(snapshot.own_line().event("task"), "id"), None);
     let loads: Vec<_> =
         line(&snapshot.lines, "_counters_").events.iter().map(|event| event.stats[0].1.clone()).collect();
     let Some(Stat::Int(first)) = loads.first() else { panic!("no samples") };
@@ -217,4 +299,77 @@ fn tasks_and_counters_go_on_over_the_ring() {
     let stopped = session.stop();
     let whole = line(&stopped.lines, "async").event("task");
     assert_eq!((stat(whole, "unfinished"), stat(whole, "polls")), (None, Some(Stat::Int(2))));
+    assert_eq!(stat(whole, "id"), Some(7.into()));
+}
+
+#[zprof::trace(id)]
+async fn waits(id: u64) {
+    let mut polled = 0;
+    std::future::poll_fn(|_| {
+        polled += 1;
+        if polled < 3 { Poll::Pending } else { Poll::Ready(()) }
+    })
+    .await;
+}
+
+#[test]
+fn a_task_says_that_its_metadata_has_gone() {
+    let mut session = Session::new(options().keep_last_bytes(8 << 10));
+    session.start();
+    let mut task = pin!(waits(7));
+    let mut poll = || task.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready();
+    assert!(!poll());
+    let early = written(zprof::snapshot());
+    for n in 0..5_000_i64 {
+        zprof::scope!("item", n, {});
+    }
+    assert!(!poll());
+    let late = written(zprof::snapshot());
+    let known = |lines: &[Line]| {
+        let whole = line(lines, "async").event("waits");
+        [stat(whole, "id"), stat(whole, "started_before"), stat(whole, "first_poll_released")]
+    };
+    assert_eq!(known(&early.lines), [Some(7.into()), None, None]);
+    assert_eq!(known(&late.lines), [None, Some(1.into()), Some(1.into())]);
+    assert!(poll());
+    session.stop();
+}
+
+#[test]
+fn the_curve_of_a_counter_begins_with_its_last_value() {
+    let mut session = Session::new(options().keep_last_bytes(8 << 10));
+    session.start();
+    zprof::counter!("limit", 10);
+    zprof::counter!("limit", 11);
+    zprof::counter!("limit", bytes = 2.5);
+    let (sampled, taken) = (&Barrier::new(2), &Barrier::new(2));
+    thread::scope(|scope| {
+        scope.spawn(move || {
+            zprof::counter!("limit", 12);
+            zprof::counter!("open", 1_u64);
+            for n in 0..5_000_i64 {
+                zprof::scope!("other", n, {});
+            }
+            sampled.wait();
+            taken.wait();
+        });
+        sampled.wait();
+        for n in 0..5_000_i64 {
+            zprof::scope!("item", n, {});
+        }
+        zprof::counter!("open", 2_u64);
+        let snapshot = written(zprof::snapshot());
+        let counters = line(&snapshot.lines, "_counters_");
+        let mut first: Vec<_> = counters.events[..3].iter().map(|event| (event.name.as_str(), &event.stats)).collect();
+        first.sort_by_key(|(name, stats)| (*name, stats[0].0.clone()));
+        let before = |key, value: Stat| zprof_tests::profile::stats([(key, value)]);
+        let (bytes, limit, open) = (before("bytes", 2.5.into()), before("value", 12.into()), before("value", 1.into()));
+        assert_eq!(first, [("limit", &bytes), ("limit", &limit), ("open", &open)]);
+        assert!(counters.events[..3].iter().all(|event| event.start_ps == 0));
+        let last = &counters.events[3..];
+        assert_eq!(last.len(), 1, "{last:?}");
+        assert!(last[0].name == "open" && last[0].start_ps > 0 && stat(&last[0], "value") == Some(2.into()));
+        taken.wait();
+    });
+    session.stop();
 }

@@ -7,6 +7,7 @@
 //! it may still be open, or have ended within bounds: such begins are copied out of the chunk before it goes (they are
 //! *carried*), with the metadata added to them, and stay until their ends go. A chunk that is just out of bounds mostly
 //! has begins that end in the next one; it stays until that one is out of bounds too, and then nothing need be copied.
+//! Of each counter, the last sample in what goes is copied too.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -17,6 +18,7 @@ use super::nest::Nest;
 use super::pool::LARGE;
 use super::primitive::{AtomicPtr, Mutex, MutexGuard, Ordering};
 use super::ring::Writer;
+use crate::value::Shape;
 
 /// Begins that are carried per thread. More are open only in a program that leaks its guards.
 const MOST_CARRIED: usize = 1 << 16;
@@ -64,6 +66,27 @@ struct State {
     carried: Vec<Carried>,
     /// Begins that found no room among those.
     uncarried: u64,
+    /// The last sample of each counter among what was let go.
+    counts: Vec<Sampled>,
+}
+
+/// A sample of a counter.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sampled {
+    pub(crate) tick: u64,
+    pub(crate) shape: &'static Shape,
+    /// The bits of the value, of the shape's only kind.
+    pub(crate) value: u64,
+}
+
+impl Sampled {
+    /// Puts it in the place of the one before of its counter.
+    pub(crate) fn replace(self, last: &mut Vec<Self>) {
+        match last.iter_mut().find(|other| std::ptr::eq(other.shape, self.shape)) {
+            Some(other) => *other = self,
+            None => last.push(self),
+        }
+    }
 }
 
 /// Positions of the end and the begin of a scope that ended in a later chunk.
@@ -92,6 +115,7 @@ pub(crate) struct Taken {
     pub(crate) since: u64,
     pub(crate) released: u64,
     pub(crate) uncarried: u64,
+    pub(crate) counts: Vec<Sampled>,
 }
 
 impl Chain {
@@ -179,6 +203,11 @@ impl Locked<'_> {
         self.state.told = position;
     }
 
+    /// Position at which the oldest chunk begins.
+    pub(crate) fn start(&self) -> Option<u64> {
+        self.first().map(Link::base)
+    }
+
     /// Bytes of the chunks.
     pub(crate) fn bytes(&self) -> usize {
         std::iter::successors(self.first(), |link| link.next()).map(Link::bytes).sum()
@@ -222,8 +251,8 @@ impl Locked<'_> {
     }
 
     fn taken(&self, chunks: Vec<(ChunkBox, usize)>, carried: Vec<Carried>) -> Taken {
-        let State { since, released, uncarried, .. } = *self.state;
-        Taken { chunks, carried, since, released, uncarried }
+        let State { since, released, uncarried, ref counts, .. } = *self.state;
+        Taken { chunks, carried, since, released, uncarried, counts: counts.clone() }
     }
 
     /// Lets go of what is out of bounds when the stream has come to `position`.
@@ -250,10 +279,11 @@ impl Locked<'_> {
         }
     }
 
-    /// Lets go of the oldest chunk, whatever the bounds. Not where a reader has it, since that frees no memory.
-    pub(crate) fn let_go_oldest(&mut self) -> Option<ChunkBox> {
+    /// Lets go of the oldest chunk, whatever the bounds: only if no reader has it, where that is what `must_be_free` asks
+    /// for, since else no memory becomes free.
+    pub(crate) fn let_go_oldest(&mut self, must_be_free: bool) -> Option<ChunkBox> {
         let (first, end) = self.oldest()?;
-        if first.is_read() || end > self.state.told {
+        if must_be_free && first.is_read() || end > self.state.told {
             return None;
         }
         let since = first.left().at.tick;
@@ -276,7 +306,7 @@ impl Locked<'_> {
         let ended = state.closed.iter().take_while(|closed| closed.at < inside);
         let ended = ended.filter(|closed| (start..end).contains(&closed.begin)).count();
         let is_carried = usize::try_from(left.open).unwrap_or(usize::MAX) > ended;
-        if is_carried || left.has_notes && !state.carried.is_empty() {
+        if is_carried || left.has_counts || left.has_notes && !state.carried.is_empty() {
             // SAFETY: the length is the chunk's own.
             let words = unsafe { chunk.words(chunk.len()) };
             // SAFETY: a writer publishes whole records, and the chunk began there.
@@ -297,7 +327,8 @@ impl Locked<'_> {
 }
 
 impl State {
-    /// Copies what must outlive a chunk: begins without an end in it, and metadata of scopes that are carried.
+    /// Copies what must outlive a chunk: begins without an end in it, metadata of scopes that are carried, and the last
+    /// samples of counters.
     fn carry(&mut self, words: Words<'_>, with_begins: bool) {
         let mut open = Nest::default();
         let mut notes = Vec::new();
@@ -313,7 +344,8 @@ impl State {
                     open.take(position);
                 }
                 Some(Record::Note { position, .. }) => notes.push((position, from..records.offset())),
-                Some(Record::Early { .. } | Record::Task { .. } | Record::Count { .. }) => {}
+                Some(Record::Count { tick, shape, value }) => Sampled { tick, shape, value }.replace(&mut self.counts),
+                Some(Record::Early { .. } | Record::Task { .. }) => {}
                 None => break,
             }
         }
@@ -374,9 +406,9 @@ impl Own {
     }
 
     /// The owner goes on to the next chunk with `open` scopes open.
-    pub(crate) fn leave(&mut self, open: usize, at: Moment) -> Left {
+    pub(crate) fn leave(&mut self, open: usize, has_counts: bool, at: Moment) -> Left {
         let open_here = u32::try_from(open.saturating_sub(self.crossing)).unwrap_or(u32::MAX);
-        let left = Left { at, open: open_here, has_notes: self.has_notes };
+        let left = Left { at, open: open_here, has_notes: self.has_notes, has_counts };
         (self.crossing, self.has_notes) = (open, false);
         self.filled += 1;
         left

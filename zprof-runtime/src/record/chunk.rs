@@ -64,6 +64,8 @@ pub(crate) struct Left {
     pub(crate) open: u32,
     /// The chunk has metadata for scopes that began in earlier ones.
     pub(crate) has_notes: bool,
+    /// It has samples of counters.
+    pub(crate) has_counts: bool,
 }
 
 /// A moment on two clocks.
@@ -217,6 +219,11 @@ impl ChunkBox {
         }
         this.chunk().holds.store(1, Ordering::Relaxed);
         Some(ManuallyDrop::into_inner(this))
+    }
+
+    /// Bytes that it takes, head included.
+    pub(crate) fn size(&self) -> usize {
+        Self::bytes(self.capacity())
     }
 
     /// Slots in this chunk.

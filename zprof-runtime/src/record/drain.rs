@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use super::chain::Sampled;
 use super::decode::{Note, Record, Words};
 use super::nest::{Nest, Open};
 use crate::site::Origin;
@@ -51,15 +52,6 @@ pub(crate) struct TaskEnd {
     pub(crate) site: Origin,
 }
 
-/// A sample of a counter.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Count {
-    pub(crate) tick: u64,
-    pub(crate) shape: &'static Shape,
-    /// The bits of the value, of the shape's only kind.
-    pub(crate) value: u64,
-}
-
 /// The scopes of one thread, ready to be walked in the order of their begins.
 #[derive(Debug)]
 pub(crate) struct Scopes<'a> {
@@ -79,7 +71,9 @@ pub(crate) struct Scopes<'a> {
     /// Scopes from before the session, in the order of their ends.
     pub(crate) early: Vec<Early>,
     pub(crate) tasks: Vec<TaskEnd>,
-    pub(crate) counts: Vec<Count>,
+    pub(crate) counts: Vec<Sampled>,
+    /// Of each counter the last sample before `since`, as far as it is still there.
+    pub(crate) before: Vec<Sampled>,
 }
 
 impl<'a> Scopes<'a> {
@@ -89,8 +83,8 @@ impl<'a> Scopes<'a> {
         // A scope takes three words or more, so this is enough, and what is not used is never touched.
         let most = chunks.iter().map(|chunk| chunk.len()).sum::<usize>() / 3 + 1;
         let (ends, fates, notes, early) = (Vec::with_capacity(most), Vec::new(), Vec::new(), Vec::new());
-        let (tasks, counts) = (Vec::new(), Vec::new());
-        let mut scopes = Self { chunks, since, last, outside: 0, ends, fates, notes, early, tasks, counts };
+        let (tasks, counts, before) = (Vec::new(), Vec::new(), Vec::new());
+        let mut scopes = Self { chunks, since, last, outside: 0, ends, fates, notes, early, tasks, counts, before };
         let mut open = Nest::default();
         // Loops in loops, not one flattened iterator: a record then stays in registers.
         for chunk in chunks {
@@ -143,8 +137,11 @@ impl<'a> Scopes<'a> {
                 }
             }
             Record::Count { tick, shape, value } => {
+                let sample = Sampled { tick, shape, value };
                 if self.has(tick) {
-                    self.counts.push(Count { tick, shape, value });
+                    self.counts.push(sample);
+                } else if tick < self.since {
+                    sample.replace(&mut self.before);
                 }
             }
             Record::Note { position, note } => {

@@ -1,13 +1,13 @@
 //! What is kept of one thread: its name, its chunks, and what found no room.
 
-use super::chain::{Bounds, Carried, Chain, Own, Taken};
+use super::chain::{Bounds, Carried, Chain, Own, Sampled, Taken};
 use super::chunk::{ChunkBox, Moment};
 use super::pool::{LARGE, Pool};
 use super::primitive::{Arc, AtomicU64, Mutex, Ordering};
 use super::registry::{Shared, Word};
 use super::ring::{Room, Writer};
 
-/// Chunks that a thread may take from rings to have one for itself.
+/// Chunks that a thread may take from rings to have one for itself: no more, since each may have to be read.
 const MOST_TAKEN: usize = 64;
 
 /// What the drain keeps of one thread.
@@ -28,6 +28,17 @@ pub(crate) struct Log {
     ended: AtomicU64,
     /// The same on the monotonic clock. Written before `ended`.
     ended_ns: AtomicU64,
+    /// Position at which its stream ended. Written before `ended`.
+    ended_at: AtomicU64,
+}
+
+/// What a thread that has ended takes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Estate {
+    /// Bytes of its chunks.
+    pub(crate) bytes: usize,
+    /// Bytes of its records.
+    pub(crate) written: u64,
 }
 
 /// The stream of one thread in one session, for the drain.
@@ -46,6 +57,8 @@ pub(crate) struct Stream {
     pub(crate) released: u64,
     /// Begins of open scopes that could not be carried.
     pub(crate) uncarried: u64,
+    /// The last sample of each counter among what was let go.
+    pub(crate) counts: Vec<Sampled>,
     /// Scopes that found no room.
     pub(crate) lost: u64,
     /// Metadata added later that found no room.
@@ -115,6 +128,7 @@ impl Log {
             lost_notes: AtomicU64::new(0),
             ended: AtomicU64::new(0),
             ended_ns: AtomicU64::new(0),
+            ended_at: AtomicU64::new(0),
         }
     }
 
@@ -124,6 +138,7 @@ impl Log {
             chain.tell(&mut self.own.lock().closed, writer.position());
         }
         self.ended_ns.store(at.ns, Ordering::Relaxed);
+        self.ended_at.store(writer.position(), Ordering::Relaxed);
         // Release pairs with the Acquire in `is_ended` and `stream`.
         self.ended.store(at.tick.max(1), Ordering::Release);
     }
@@ -206,10 +221,7 @@ impl Log {
             None => shared.pool.take(needed, filled),
             Some(bounds) => self.take_from_rings(shared, bounds, at, needed, filled),
         })?;
-        if bounds.is_some() {
-            shared.pool.keep(&chunk);
-        }
-        let left = own.leave(writer.open(), at);
+        let left = own.leave(writer.open(), writer.take_counts(), at);
         // SAFETY: the chain is this thread's own, as is the writer; the chunk has the slots that `needed` asked for, and
         // comes from the pool, or from a ring that held it last.
         unsafe { self.chain.append(writer, chunk, left) };
@@ -219,6 +231,8 @@ impl Log {
     fn roll(&self, shared: &Shared, writer: &Writer, word: Word) {
         let mut chain = self.chain.lock();
         writer.roll(word);
+        let _of_another_session = writer.take_counts();
+        shared.one_more();
         self.lost.store(0, Ordering::Relaxed);
         self.lost_notes.store(0, Ordering::Relaxed);
         // The drain has taken what counted of the old session.
@@ -228,7 +242,7 @@ impl Log {
     }
 
     /// Lets go of what is out of bounds, unless somebody reads the chain: then it is let go another time. Gives a chunk
-    /// that the writer may use at once.
+    /// that the writer may use at once, and that counts among those of rings.
     fn let_go(
         &self,
         shared: &Shared,
@@ -245,24 +259,34 @@ impl Log {
         }
         let mut spare = None;
         chain.let_go(bounds, position, at.ns, |chunk| {
-            shared.pool.let_go(&chunk);
-            if let Some(chunk) = chunk.release() {
-                if let Some(other) = spare.replace(chunk) {
-                    shared.pool.give_back(other);
+            let bytes = chunk.size();
+            match chunk.release() {
+                Some(chunk) => {
+                    if let Some(other) = spare.replace(chunk) {
+                        shared.pool.let_go(other.size());
+                        shared.pool.give_back(other);
+                    }
                 }
+                None => shared.pool.let_go(bytes),
             }
         });
         drop(chain);
-        let spare = spare?;
+        let spare: ChunkBox = spare?;
         if spare.capacity() >= needed && spare.capacity() <= LARGE {
             return Some(spare);
         }
+        shared.pool.let_go(spare.size());
         shared.pool.give_back(spare);
         None
     }
 
-    /// A chunk of the pool, where rings may have more; else one of this ring, of a thread that has ended, or of the
-    /// longest ring.
+    /// A chunk of the pool, where rings may have more; else in the place of one of this ring, of a thread that has ended, or
+    /// of the longest ring. It counts among those of rings.
+    ///
+    /// Rings that have all they may let go of any chunk, of such too as a snapshot has: it has them in the other half of
+    /// the memory. Where memory itself is short, that helps nobody, and chunks that nobody has go first. Where rings have too
+    /// much, each lets two of its chunks go for one, so that no single one shrinks to nothing. Where others look at the rings
+    /// just now, so that none can be let go, rings have more for a while.
     fn take_from_rings(
         &self,
         shared: &Shared,
@@ -275,36 +299,51 @@ impl Log {
         if bytes > shared.pool.most_kept() {
             return None;
         }
+        let mut paid = 0;
         for _ in 0..MOST_TAKEN {
-            if shared.pool.may_keep(bytes) {
+            let has_room = shared.pool.reserve(bytes);
+            let has_more = if has_room || paid >= 2 * bytes {
                 if let Some(chunk) = shared.pool.take(needed, filled) {
+                    shared.pool.keep(&chunk, if has_room { bytes } else { 0 });
                     return Some(chunk);
                 }
-            }
-            let has_more = self.let_go_oldest(shared) || shared.sweep(bounds, at.ns) || shared.squeeze();
+                if has_room {
+                    shared.pool.let_go(bytes);
+                }
+                self.let_go_oldest(shared, true).is_some()
+                    || shared.sweep(bounds, at.ns)
+                    || shared.squeeze(true)
+                    || self.let_go_oldest(shared, false).is_some()
+                    || shared.squeeze(false)
+            } else if let Some(bytes) = self.let_go_oldest(shared, false) {
+                paid += bytes;
+                true
+            } else {
+                paid < bytes && (shared.sweep(bounds, at.ns) || shared.squeeze(false))
+            };
             if !has_more {
-                return None;
+                break;
             }
         }
-        None
+        let chunk = shared.pool.take(needed, filled)?;
+        shared.pool.keep(&chunk, 0);
+        Some(chunk)
     }
 
-    /// Lets go of the oldest chunk, if that gives memory back.
-    pub(crate) fn let_go_oldest(&self, shared: &Shared) -> bool {
-        let chunk = self.chain.try_lock().and_then(|mut chain| chain.let_go_oldest());
-        let has_gone = chunk.is_some();
-        if let Some(chunk) = chunk {
-            shared.pool.let_go(&chunk);
-            shared.pool.give_back(chunk);
-        }
-        has_gone
+    /// Lets go of the oldest chunk, if that gives memory back or need not, and gives its bytes.
+    pub(crate) fn let_go_oldest(&self, shared: &Shared, must_be_free: bool) -> Option<usize> {
+        let chunk = self.chain.try_lock()?.let_go_oldest(must_be_free)?;
+        let bytes = chunk.size();
+        shared.pool.let_go(bytes);
+        shared.pool.give_back(chunk);
+        Some(bytes)
     }
 
     /// Lets go of what is too old, though the thread writes nothing now. Only in session `epoch`.
     pub(crate) fn age(&self, shared: &Shared, epoch: u32, bounds: Bounds, now_ns: u64) {
         let Some(mut chain) = self.chain.try_lock().filter(|chain| chain.epoch() == epoch) else { return };
         chain.let_go(Bounds { bytes: u64::MAX, ..bounds }, 0, now_ns, |chunk| {
-            shared.pool.let_go(&chunk);
+            shared.pool.let_go(chunk.size());
             shared.pool.give_back(chunk);
         });
     }
@@ -312,6 +351,14 @@ impl Log {
     /// Bytes of chunks in session `epoch`; 0 where somebody else looks at them.
     pub(crate) fn bytes(&self, epoch: u32) -> usize {
         self.chain.try_lock().filter(|chain| chain.epoch() == epoch).map_or(0, |chain| chain.bytes())
+    }
+
+    /// What a thread that has ended takes in session `epoch`; nothing where somebody else looks at it.
+    pub(crate) fn estate(&self, epoch: u32) -> Option<Estate> {
+        let chain = self.chain.try_lock().filter(|chain| chain.epoch() == epoch)?;
+        let start = chain.start()?;
+        let written = self.ended_at.load(Ordering::Relaxed).saturating_sub(start);
+        Some(Estate { bytes: chain.bytes(), written })
     }
 
     /// Lets go of a thread that has ended.
@@ -323,7 +370,7 @@ impl Log {
         let mut chain = self.chain.lock();
         let each = |chunk: ChunkBox| {
             gone.bytes += 8 * u64::try_from(chunk.len()).unwrap_or(0);
-            shared.pool.let_go(&chunk);
+            shared.pool.let_go(chunk.size());
             shared.pool.give_back(chunk);
         };
         // SAFETY: the thread has ended, and left its last chunk before.
@@ -331,14 +378,23 @@ impl Log {
         gone
     }
 
-    /// What the thread has written in session `epoch`, which goes on.
-    pub(crate) fn share(this: &Arc<Self>, epoch: u32) -> Option<Stream> {
+    /// What the thread has written in session `epoch`, which goes on. More than `most` bytes of it are let go, which is what
+    /// a snapshot may hold yet.
+    pub(crate) fn share(this: &Arc<Self>, shared: &Shared, epoch: u32, most: &mut usize) -> Option<Stream> {
         // First whether the writer is gone, then what it wrote: nothing can come after that.
         let ended = this.ended.load(Ordering::Acquire);
-        let chain = this.chain.lock();
+        let mut chain = this.chain.lock();
         if chain.epoch() != epoch {
             return None;
         }
+        let mut bytes = chain.bytes();
+        while bytes > *most {
+            let Some(chunk) = chain.let_go_oldest(false) else { break };
+            bytes -= chunk.size();
+            shared.pool.let_go(chunk.size());
+            shared.pool.give_back(chunk);
+        }
+        *most = most.saturating_sub(bytes);
         let taken = chain.share();
         drop(chain);
         Some(Self::stream_of(this, taken, ended))
@@ -359,10 +415,11 @@ impl Log {
     }
 
     fn stream_of(this: &Arc<Self>, taken: Taken, ended: u64) -> Stream {
-        let Taken { chunks, carried, since, released, uncarried } = taken;
+        let Taken { chunks, carried, since, released, uncarried, counts } = taken;
         let (lost, lost_notes) = (this.lost.load(Ordering::Relaxed), this.lost_notes.load(Ordering::Relaxed));
         let name = this.name.lock().clone();
-        Stream { log: Arc::clone(this), name, chunks, carried, since, released, uncarried, lost, lost_notes, ended }
+        let log = Arc::clone(this);
+        Stream { log, name, chunks, carried, since, released, uncarried, counts, lost, lost_notes, ended }
     }
 
     /// Gives the log the id that its thread has after a fork.

@@ -58,6 +58,8 @@ pub(crate) mod task;
 mod thread;
 
 #[cfg(not(zprof_loom))]
+pub(crate) use chain::Sampled;
+#[cfg(not(zprof_loom))]
 pub use flow::{Flow, Link, flow};
 #[cfg(not(zprof_loom))]
 pub(crate) use fork::gate;

@@ -280,7 +280,7 @@ fn model_two_may_let_go_of_one_ring() {
             recorder.close(outer);
             recorder.end();
         });
-        shared.squeeze();
+        shared.squeeze(false);
         shared.sweep(Bounds { ns: 0, ..RING }, 1);
         writer.join().expect("the writer ends well");
         shared.close_session();

@@ -145,25 +145,36 @@ impl Pool {
         drop(chunk);
     }
 
-    /// Whether rings may take `bytes` more: they have half of the memory, and what a snapshot holds while they go on has
-    /// the other half.
-    pub(crate) fn may_keep(&self, bytes: usize) -> bool {
-        self.kept.load(Ordering::Relaxed).saturating_add(bytes) <= self.most_kept()
+    /// Sets aside `bytes` for a ring that is about to take a chunk, or says that rings have all that they may.
+    pub(crate) fn reserve(&self, bytes: usize) -> bool {
+        let most = self.most_kept();
+        let fits = |kept: usize| kept.checked_add(bytes).filter(|&sum| sum <= most);
+        self.kept.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits).is_ok()
     }
 
-    /// A ring has taken this chunk.
-    pub(crate) fn keep(&self, chunk: &ChunkBox) {
+    /// A ring has taken this chunk, for which it had set aside `reserved` bytes.
+    pub(crate) fn keep(&self, chunk: &ChunkBox, reserved: usize) {
         self.kept.fetch_add(ChunkBox::bytes(chunk.capacity()), Ordering::Relaxed);
+        self.let_go(reserved);
     }
 
-    /// A ring has let this chunk go.
-    pub(crate) fn let_go(&self, chunk: &ChunkBox) {
-        self.kept.fetch_sub(ChunkBox::bytes(chunk.capacity()), Ordering::Relaxed);
+    /// A ring has let go of a chunk of that many bytes, or of what it had set aside.
+    pub(crate) fn let_go(&self, bytes: usize) {
+        self.kept.fetch_sub(bytes, Ordering::Relaxed);
     }
 
-    /// Bytes that rings may take.
+    /// Bytes that rings may take, and bytes that a snapshot may hold while they go on: both together leave an eighth of the
+    /// memory for rings that cannot let go just now, but where that is so little that it would be no whole chunks.
     pub(crate) fn most_kept(&self) -> usize {
-        self.limit.load(Ordering::Relaxed) / 2
+        const LEAST_LEFT: usize = 4 * ChunkBox::bytes(LARGE);
+        let limit = self.limit.load(Ordering::Relaxed);
+        let left = limit / 8;
+        (limit - if left < LEAST_LEFT { 0 } else { left }) / 2
+    }
+
+    /// Bytes that threads may take which have ended.
+    pub(crate) fn most_ended(&self) -> usize {
+        self.limit.load(Ordering::Relaxed) / 4
     }
 
     /// There are no rings.

@@ -103,6 +103,7 @@ impl Recording {
         if let Some(helper) = self.helper.take() {
             helper.stop();
         }
+        sweep();
         // A thread that has not seen the stop yet gets a verdict that counts for this session, which is over.
         let unmet = SHARED.direct(Directives::none()).unmet();
         let streams = SHARED.streams(self.live.word.epoch());
@@ -113,6 +114,7 @@ impl Recording {
 impl Live {
     /// What was recorded until now; recording goes on. The session must not be stopped meanwhile.
     pub(crate) fn snapshot(&self) -> Recorded {
+        sweep();
         let (stop, streams) = SHARED.share(self.word.epoch(), || self.source.now());
         self.recorded(stop, Anchor::take(self.source), streams)
     }
@@ -157,6 +159,13 @@ impl Recorded {
     /// Tick from which on nothing is missing on any thread; 0 for the session's start.
     pub(crate) fn whole_since(&self) -> u64 {
         self.streams.iter().map(|stream| stream.since).fold(self.since, u64::max)
+    }
+}
+
+/// Lets go of what bounds rule out on threads that write nothing, so that what is taken next has no more than it may.
+fn sweep() {
+    if let Some(bounds) = SHARED.bounds() {
+        SHARED.sweep(bounds, Source::System.now());
     }
 }
 

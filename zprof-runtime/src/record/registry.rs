@@ -2,7 +2,7 @@
 
 use super::chain::Bounds;
 use super::directives::Directives;
-use super::log::{Gone, Log, Stream};
+use super::log::{Estate, Gone, Log, Stream};
 use super::pool::Pool;
 use super::primitive::{Arc, AtomicU64, Mutex, Ordering};
 use crate::site::Site;
@@ -124,6 +124,9 @@ pub(crate) struct Shared {
     /// Not 0 while a snapshot gets hold of the chunks: nothing is let go then. Written by the snapshot, read by all
     /// threads; what one lets go because it does not see this yet was out of bounds before the snapshot's moment.
     held: AtomicU64,
+    /// Threads that record in this session and have not ended, and how many there have been at most.
+    threads: AtomicU64,
+    most_threads: AtomicU64,
     /// What was let go of threads that have ended.
     gone: Mutex<Gone>,
     /// Taken by whoever looks at the chain of another thread, so that a fork finds no chain locked.
@@ -143,6 +146,8 @@ impl Shared {
             keep_ns: AtomicU64::new(u64::MAX),
             keep_bytes: AtomicU64::new(u64::MAX),
             held: AtomicU64::new(0),
+            threads: AtomicU64::new(0),
+            most_threads: AtomicU64::new(0),
             gone: Mutex::new(Gone::NONE),
             visit: Mutex::new(()),
         }
@@ -160,6 +165,8 @@ impl Shared {
             keep_ns: AtomicU64::new(u64::MAX),
             keep_bytes: AtomicU64::new(u64::MAX),
             held: AtomicU64::new(0),
+            threads: AtomicU64::new(0),
+            most_threads: AtomicU64::new(0),
             gone: Mutex::new(Gone::NONE),
             visit: Mutex::new(()),
         }
@@ -215,6 +222,20 @@ impl Shared {
         self.logs.lock().push(log);
     }
 
+    /// A thread records in this session for the first time.
+    pub(crate) fn one_more(&self) {
+        let threads = self.threads.fetch_add(1, Ordering::Relaxed) + 1;
+        self.most_threads.fetch_max(threads, Ordering::Relaxed);
+    }
+
+    /// A thread that has recorded in session `epoch` ends.
+    pub(crate) fn one_less(&self, epoch: u32) {
+        if self.word().epoch() == epoch {
+            // None is left where another session begins just now.
+            let _ = self.threads.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |threads| threads.checked_sub(1));
+        }
+    }
+
     /// Counts a scope of a thread that is past its end.
     pub(crate) fn count_orphan(&self) {
         self.orphans.fetch_add(1, Ordering::Relaxed);
@@ -235,6 +256,8 @@ impl Shared {
         self.pool.keep_nothing();
         *self.gone.lock() = Gone::NONE;
         self.orphans.store(0, Ordering::Relaxed);
+        self.threads.store(0, Ordering::Relaxed);
+        self.most_threads.store(0, Ordering::Relaxed);
         self.filter.store(filter, Ordering::Relaxed);
         let epoch = u64::from(self.word().epoch().wrapping_add(1).max(1));
         let flags = if filter == u64::MAX { flags } else { flags | Word::FILTERED };
@@ -291,15 +314,27 @@ impl Shared {
     }
 
     /// What each thread has written in session `epoch` until now, and what `now` gave at that moment. Recording goes on.
-    pub(crate) fn share(&self, epoch: u32, now: impl FnOnce() -> u64) -> (u64, Vec<Stream>) {
+    pub(crate) fn share(&self, epoch: u32, now: impl Fn() -> u64) -> (u64, Vec<Stream>) {
+        /// The system may put this thread aside for so long that rings have no memory left, and let go of that moment.
+        const MOST_TRIES: usize = 8;
         let _visit = self.visit.lock();
         self.held.store(1, Ordering::Release);
-        let now = now();
         // A copy, so that a thread's first scope does not wait for all the chains.
-        let logs = self.logs.lock().clone();
-        let streams = logs.iter().filter_map(|log| Log::share(log, epoch)).collect();
+        let mut tries = 1;
+        let shared = loop {
+            let now = now();
+            let logs = self.logs.lock().clone();
+            let mut most = if self.bounds().is_some() { self.pool.most_kept() } else { usize::MAX };
+            let share = |log| Log::share(log, self, epoch, &mut most);
+            let streams: Vec<Stream> = logs.iter().filter_map(share).collect();
+            if tries == MOST_TRIES || streams.iter().all(|stream| stream.since <= now) {
+                break (now, streams);
+            }
+            tries += 1;
+            streams.into_iter().flat_map(|stream| stream.chunks).for_each(|(chunk, _)| self.pool.give_back(chunk));
+        };
         self.held.store(0, Ordering::Release);
-        (now, streams)
+        shared
     }
 
     /// What was let go of threads that have ended.
@@ -308,29 +343,35 @@ impl Shared {
     }
 
     /// Lets go of what is too old on threads that write nothing, and of threads that have ended: where they ended too long
-    /// ago, and the first to end where they take more than half of what rings may have. Gives whether any went.
+    /// ago, and the first to end where they have more records than as many threads as have recorded at once may have, or
+    /// take more than a quarter of the memory. Gives whether any went.
     pub(crate) fn sweep(&self, bounds: Bounds, now_ns: u64) -> bool {
         let Some(_visit) = self.visit.try_lock() else { return false };
         let epoch = self.word().epoch();
         let logs = self.logs.lock().clone();
-        let mut ended: Vec<(u64, usize, &Arc<Log>)> = Vec::new();
+        let mut ended: Vec<(u64, Estate, &Arc<Log>)> = Vec::new();
         for log in &logs {
             match log.ended_ns() {
-                Some(ns) => ended.push((ns, log.bytes(epoch), log)),
+                Some(ns) => ended.extend(log.estate(epoch).map(|estate| (ns, estate, log))),
                 None if bounds.ns != u64::MAX => log.age(self, epoch, bounds, now_ns),
                 None => {}
             }
         }
         ended.sort_unstable_by_key(|(ns, ..)| *ns);
-        let mut bytes: usize = ended.iter().map(|(_, bytes, _)| bytes).sum();
-        let most = self.pool.most_kept() / 2;
+        let mut bytes: usize = ended.iter().map(|(_, estate, _)| estate.bytes).sum();
+        let most = self.pool.most_ended();
+        // A ring has a little more than its bound.
+        let records = |estate: &Estate| estate.written.min(bounds.bytes);
+        let mut written: u64 = ended.iter().map(|(_, estate, _)| records(estate)).fold(0, u64::saturating_add);
+        let most_written = bounds.bytes.saturating_mul(self.most_threads.load(Ordering::Relaxed));
         let mut gone = Gone::NONE;
         let mut without: Vec<*const Log> = Vec::new();
-        for (ns, its, log) in ended {
-            if bytes <= most && now_ns.saturating_sub(ns) <= bounds.ns {
+        for (ns, estate, log) in ended {
+            if bytes <= most && written <= most_written && now_ns.saturating_sub(ns) <= bounds.ns {
                 break;
             }
-            bytes -= its;
+            bytes -= estate.bytes;
+            written -= records(&estate);
             gone.add(log.let_go_whole(self));
             without.push(Arc::as_ptr(log));
         }
@@ -343,14 +384,18 @@ impl Shared {
         true
     }
 
-    /// Lets go of the oldest chunk of the longest ring that has one. Gives whether there was one.
-    pub(crate) fn squeeze(&self) -> bool {
+    /// Lets go of the oldest chunk of the longest ring that has one: only of such as nobody reads, where that is what
+    /// `must_be_free` asks for. Gives whether there was one.
+    pub(crate) fn squeeze(&self, must_be_free: bool) -> bool {
         let Some(_visit) = self.visit.try_lock() else { return false };
         let epoch = self.word().epoch();
         let logs = self.logs.lock().clone();
         let mut rings: Vec<(usize, &Arc<Log>)> = logs.iter().map(|log| (log.bytes(epoch), log)).collect();
         rings.sort_unstable_by_key(|(bytes, _)| std::cmp::Reverse(*bytes));
-        rings.iter().take_while(|(bytes, _)| *bytes != 0).any(|(_, log)| log.let_go_oldest(self))
+        rings
+            .iter()
+            .take_while(|(bytes, _)| *bytes != 0)
+            .any(|(_, log)| log.let_go_oldest(self, must_be_free).is_some())
     }
 
     /// Takes the locks that a fork must not find taken.
@@ -363,6 +408,7 @@ impl Shared {
     #[cfg(all(unix, not(zprof_loom)))]
     pub(crate) fn keep_only(&self, keep: Option<&Log>) {
         self.held.store(0, Ordering::Release);
+        self.threads.store(u64::from(keep.is_some()), Ordering::Relaxed);
         let mut logs = self.logs.lock();
         for log in std::mem::take(&mut *logs) {
             if keep.is_some_and(|keep| std::ptr::eq(keep, &raw const *log)) {

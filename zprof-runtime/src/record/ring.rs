@@ -98,6 +98,8 @@ pub(crate) struct Writer {
     epoch: Cell<u32>,
     /// The whole state word of that session if its records can take the short way, else 0.
     usual: Cell<u64>,
+    /// The current chunk has samples of counters.
+    counts: Cell<bool>,
 }
 
 /// The address by which the drain finds a site, and the second word of the record that has it.
@@ -135,7 +137,13 @@ impl Writer {
             top: Cell::new(NOWHERE),
             epoch: Cell::new(0),
             usual: Cell::new(0),
+            counts: Cell::new(false),
         }
+    }
+
+    /// Whether the current chunk has samples of counters; asked when another takes its place.
+    pub(crate) fn take_counts(&self) -> bool {
+        self.counts.take()
     }
 
     /// Session that the stream belongs to.
@@ -331,6 +339,7 @@ impl Writer {
     ///
     /// `room` must come from [`Writer::room`] of this writer for [`COUNT_WORDS`] words, with nothing written since.
     pub(crate) unsafe fn count(&self, _room: Room, shape: &'static Shape, value: u64, tick: u64) {
+        self.counts.set(true);
         let shape = std::ptr::from_ref(shape).expose_provenance() as u64 | COUNT;
         // SAFETY: there is room for three words.
         unsafe { self.words([head(tick, OTHER), shape, value]) };

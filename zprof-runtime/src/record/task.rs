@@ -14,7 +14,7 @@ use super::decode::{Decoded, value};
 use super::guard::{Guard, hears, is_heard, is_recorded, open_as, word};
 use super::registry::Word;
 use super::ring::Mark;
-use super::thread::with_local;
+use super::thread::{SHARED, with_local};
 use crate::ENABLED;
 use crate::annotate::Line;
 use crate::ceiling::{IS_LIMITED, absent, is_compiled};
@@ -115,7 +115,7 @@ pub trait Describe: sealed::Sealed {
     /// Opens the scope of a poll; `number` is the task's, shifted, with a bit for the first poll.
     #[doc(hidden)]
     fn open(&self, word: Word, number: One<NumberWord>, is_first: bool) -> Guard;
-    /// The metadata has been recorded.
+    /// The metadata has been recorded: it is no more needed, unless that record may go before the task is over.
     #[doc(hidden)]
     fn forget(&mut self);
 }
@@ -169,7 +169,8 @@ impl Describe for Task {
 
     fn open(&self, word: Word, number: One<NumberWord>, is_first: bool) -> Guard {
         let Shapes { site, first, later, .. } = *self.shapes;
-        if is_first && !self.words.is_empty() {
+        let says_all = is_first || SHARED.bounds().is_some();
+        if says_all && !self.words.is_empty() {
             open_as(site, first, word, Kept { words: &self.words, kinds: &first.kinds, number })
         } else if let Some(name) = self.name() {
             open_as(site, later, word, Kept { words: name, kinds: &later.kinds, number })
@@ -180,7 +181,7 @@ impl Describe for Task {
 
     fn forget(&mut self) {
         // A name is needed to the end; what stands behind it stays with it, so that nothing is allocated here.
-        if !self.words.is_empty() && !is_named(&self.shapes.first.kinds) {
+        if !self.words.is_empty() && !is_named(&self.shapes.first.kinds) && SHARED.bounds().is_none() {
             self.words = Box::default();
         }
     }

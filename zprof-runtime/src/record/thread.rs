@@ -243,6 +243,7 @@ impl Local {
             let word = SHARED.word();
             let tick = if word.bare().is_off() { u64::MAX } else { word.now() };
             log.end(&self.writer, Moment { tick, ns: system_now() });
+            SHARED.one_less(self.writer.epoch());
         }
     }
 

@@ -1,14 +1,15 @@
 //! Gathers the samples of counters of all threads on the line `_counters_`, which viewers show as curves.
 //!
-//! What has one name is one counter, wherever in the program its samples come from. The name of the stat is its unit.
+//! What has one name is one counter, wherever in the program its samples come from. The name of the stat is its unit. Where
+//! the record begins later than the session, each curve begins there too, with the last value from before.
 
 use std::collections::HashMap;
 
 use foldhash::fast::FixedState;
 
 use crate::clock::Cursor;
+use crate::record::Sampled;
 use crate::record::decode::{Decoded, value};
-use crate::record::drain::Count;
 use crate::xspace::writer::{EventKind, Line, Plane, StatValue};
 
 /// Name of the line.
@@ -20,6 +21,8 @@ pub(super) const ID: u64 = i64::MAX.unsigned_abs();
 #[derive(Debug, Default)]
 pub(super) struct Counters {
     samples: Vec<Sample>,
+    /// The last sample of each counter from before the record, and when it was.
+    before: HashMap<(u64, u64), (u64, StatValue<'static>), FixedState>,
     /// Kind and unit of each shape, by its address.
     known: HashMap<usize, (u64, u64), FixedState>,
 }
@@ -34,33 +37,59 @@ struct Sample {
 
 impl Counters {
     /// Takes those of one thread, whose cursor this is.
-    pub(super) fn take(&mut self, counts: &[Count], mut cursor: Cursor<'_>, plane: &mut Plane) {
+    pub(super) fn take(&mut self, counts: &[Sampled], mut cursor: Cursor<'_>, plane: &mut Plane) {
         self.samples.reserve(counts.len());
-        for Count { tick, shape, value: bits } in counts {
-            let (kind, unit) = *self.known.entry(std::ptr::from_ref(*shape).addr()).or_insert_with(|| {
-                let site = shape.site.site();
-                let kind = EventKind { name: site.name, module_path: "", file: "", line: 0 };
-                (plane.event_kind(kind), plane.names.id(site.keys.first().unwrap_or(&"value")))
-            });
-            let decoded = shape.kinds.first().and_then(|kind| value(kind, std::slice::from_ref(bits))?.0);
-            let value = match decoded {
-                Some(Decoded::Signed(value)) => StatValue::Int(value),
-                Some(Decoded::Unsigned(value)) => i64::try_from(value).map_or(StatValue::Uint(value), StatValue::Int),
-                Some(Decoded::Float(value)) => StatValue::Double(value),
-                Some(Decoded::Single(value)) => StatValue::Double(value.into()),
-                // Counters have no other kinds.
-                _ => continue,
-            };
-            self.samples.push(Sample { ps: cursor.ps(*tick), kind, unit, value });
+        for sampled in counts {
+            if let Some((kind, unit, value)) = self.read(sampled, plane) {
+                self.samples.push(Sample { ps: cursor.ps(sampled.tick), kind, unit, value });
+            }
         }
     }
 
-    /// Writes the line, where there is anything for it, and returns how many samples it has.
-    pub(super) fn write(mut self, plane: &mut Plane) -> u64 {
+    /// Takes the last samples of one thread from before its record. The last of all threads counts where they are older than
+    /// `since`, where the record begins; the others are samples as any.
+    pub(super) fn take_before(&mut self, last: &[Sampled], since: u64, cursor: &mut Cursor<'_>, plane: &mut Plane) {
+        for sampled in last {
+            let Some((kind, unit, value)) = self.read(sampled, plane) else { continue };
+            if sampled.tick >= since {
+                self.samples.push(Sample { ps: cursor.ps(sampled.tick), kind, unit, value });
+                continue;
+            }
+            let before = self.before.entry((kind, unit)).or_insert((sampled.tick, value));
+            if before.0 < sampled.tick {
+                *before = (sampled.tick, value);
+            }
+        }
+    }
+
+    /// The kind, the unit and the value of a sample.
+    fn read(&mut self, sampled: &Sampled, plane: &mut Plane) -> Option<(u64, u64, StatValue<'static>)> {
+        let Sampled { shape, value: bits, .. } = sampled;
+        let (kind, unit) = *self.known.entry(std::ptr::from_ref(*shape).addr()).or_insert_with(|| {
+            let site = shape.site.site();
+            let kind = EventKind { name: site.name, module_path: "", file: "", line: 0 };
+            (plane.event_kind(kind), plane.names.id(site.keys.first().unwrap_or(&"value")))
+        });
+        let value = match shape.kinds.first().and_then(|kind| value(kind, std::slice::from_ref(bits))?.0)? {
+            Decoded::Signed(value) => StatValue::Int(value),
+            Decoded::Unsigned(value) => i64::try_from(value).map_or(StatValue::Uint(value), StatValue::Int),
+            Decoded::Float(value) => StatValue::Double(value),
+            Decoded::Single(value) => StatValue::Double(value.into()),
+            // Counters have no other kinds.
+            _ => return None,
+        };
+        Some((kind, unit, value))
+    }
+
+    /// Writes the line, where there is anything for it, and returns how many samples it has. `cursor` is one of the record.
+    pub(super) fn write(mut self, mut cursor: Cursor<'_>, plane: &mut Plane) -> u64 {
+        let before = std::mem::take(&mut self.before).into_iter();
+        let first = before.map(|((kind, unit), (tick, value))| Sample { ps: cursor.ps(tick), kind, unit, value });
+        self.samples.extend(first);
         if self.samples.is_empty() {
             return 0;
         }
-        self.samples.sort_by_key(|sample| sample.ps);
+        self.samples.sort_by_key(|sample| (sample.ps, sample.kind, sample.unit));
         let mut line = Line::new(ID, NAME.to_owned(), self.samples.len() * 20);
         for Sample { ps, kind, unit, value } in self.samples {
             let mut event = line.event(kind, ps, 0);

@@ -7,10 +7,10 @@ use foldhash::fast::FixedState;
 use super::counters::Counters;
 use super::tasks::{Tasks, flow};
 use crate::clock::Cursor;
-use crate::record::Stream;
 use crate::record::decode::{Decoded, Words, value};
 use crate::record::drain::{Fate, Scope, Scopes, lanes};
 use crate::record::recording::{Recorded, recycle};
+use crate::record::{Sampled, Stream};
 use crate::site::Site;
 use crate::value::{Kind, Shape};
 use crate::xspace::names;
@@ -84,8 +84,8 @@ pub(crate) fn convert(recorded: &mut Recorded) -> Host {
         recycle(stream);
     }
     converter.tasks();
-    let Converter { mut plane, losses, parts, overlapping, next_id, counters, given, .. } = converter;
-    let samples = counters.write(&mut plane);
+    let Converter { recorded, mut plane, losses, parts, overlapping, next_id, counters, given, .. } = converter;
+    let samples = counters.write(recorded.timeline.cursor(), &mut plane);
     Host { plane, losses, parts, threads, overlapping, next_id, samples, unnamed: given.unnamed }
 }
 
@@ -122,12 +122,14 @@ impl Converter<'_> {
         let words: Vec<Words<'_>> = stream.words().collect();
         let last = if stream.ended == 0 { self.recorded.stop } else { stream.ended.min(self.recorded.stop) };
         let since = stream.since.max(self.recorded.since);
+        self.counts_before(&stream.counts);
         if last < since {
             // It ended before what is shown.
             return;
         }
         let scopes = Scopes::resolve(&words, since, last);
         self.task_ends(&scopes);
+        self.counts_before(&scopes.before);
         self.counters.take(&scopes.counts, self.recorded.timeline.cursor(), &mut self.plane);
         if scopes.len() == 0 && scopes.early.is_empty() {
             return;
@@ -159,6 +161,11 @@ impl Converter<'_> {
         }
     }
 
+    fn counts_before(&mut self, last: &[Sampled]) {
+        let mut cursor = self.recorded.timeline.cursor();
+        self.counters.take_before(last, self.recorded.since, &mut cursor, &mut self.plane);
+    }
+
     fn task_ends(&mut self, scopes: &Scopes<'_>) {
         self.tasks.next_thread();
         let mut cursor = self.recorded.timeline.cursor();
@@ -176,7 +183,8 @@ impl Converter<'_> {
             *next_id += 1;
             id
         };
-        let whole_since = self.recorded.timeline.cursor().ps(self.whole_since);
+        let is_part = self.whole_since != 0;
+        let whole_since = is_part.then(|| self.recorded.timeline.cursor().ps(self.whole_since));
         std::mem::take(&mut self.tasks).write(&mut self.plane, stop, whole_since, own_id);
     }
 
@@ -219,7 +227,9 @@ impl Converter<'_> {
             let key = names.id("name");
             event.stat(key, StatValue::Text(name), names);
         }
-        for (kind, &key) in scope.shape.kinds.iter().zip(&known.keys).skip(usize::from(known.is_named)) {
+        // A task says all it knows at each of its polls where only the last ones are kept; it is shown with the first.
+        let values = if known.says_again(scope) { &[] } else { known.keys.as_slice() };
+        for (kind, &key) in scope.shape.kinds.iter().zip(values).skip(usize::from(known.is_named)) {
             // The two usual kinds, at once; the others by way of their decoded form.
             if let (Kind::Signed | Kind::Unsigned, Some((&word, rest))) = (kind, words.split_first()) {
                 let signed = i64::from_ne_bytes(word.to_ne_bytes());
@@ -336,6 +346,16 @@ struct Known {
     is_poll: bool,
     /// Its scopes bring their names.
     is_named: bool,
+}
+
+impl Known {
+    /// Whether this is a later poll of a task that has said what it knows with its first.
+    #[inline(always)]
+    fn says_again(&self, scope: &Scope<'_>) -> bool {
+        self.is_poll
+            && scope.values.last().is_some_and(|word| word & 1 == 0)
+            && !matches!(*scope.shape.kinds, [.., Kind::Since, Kind::Number])
+    }
 }
 
 /// How many names scopes may bring along in one session: readers list each as a kind of its own.

@@ -17,7 +17,7 @@ pub mod testing;
 
 use std::ops::Range;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use self::device::{Collected, Device, Piece, Taken};
@@ -41,17 +41,30 @@ use crate::xspace::join::Session;
 use crate::xspace::names;
 use crate::xspace::writer::{ERRORS, HOSTNAMES, Plane, StatValue, WARNINGS, put_text};
 
-/// Whether this process has a session.
-static ACTIVE: AtomicBool = AtomicBool::new(false);
+/// The process that has a session, in the upper bits, and in the lowest whether a thread is starting or stopping it; 0 for
+/// none. A session that runs goes on in the child of a fork, whose copy of the profiler may stop it. One that another thread
+/// of the parent was starting or stopping has nobody there who could: the child has a place of its own then.
+static ACTIVE: AtomicU64 = AtomicU64::new(0);
 
 /// The one place for a session that a process has; free again when this is dropped.
 #[derive(Debug)]
 struct Place;
 
 impl Place {
+    const AT_WORK: u64 = 1;
+
+    fn own() -> u64 {
+        u64::from(std::process::id()) << 1
+    }
+
     fn take() -> Result<Self> {
+        let is_free =
+            |active: u64| active == 0 || active & Self::AT_WORK != 0 && active & !Self::AT_WORK != Self::own();
         // Acquire pairs with the Release in `drop`: what the last session did has happened.
-        let is_taken = || ACTIVE.swap(true, Ordering::Acquire);
+        let is_taken = || {
+            let own = |active| is_free(active).then(|| Self::own() | Self::AT_WORK);
+            ACTIVE.fetch_update(Ordering::Acquire, Ordering::Relaxed, own).is_err()
+        };
         if is_taken() && (!exit::give_up_inherited() || is_taken()) {
             let message = if exit::is_running() {
                 "failed to start the profiler: the session that `ZPROF` asked for lasts to the end of the program; unset \
@@ -63,12 +76,24 @@ impl Place {
         }
         Ok(Self)
     }
+
+    /// The session runs from here on, and nobody is at work on it.
+    fn settle(&self) {
+        // Relaxed: it says nothing of what else was done, and only a child of this process acts on it.
+        ACTIVE.store(Self::own(), Ordering::Relaxed);
+    }
+
+    /// The calling thread is about to stop it.
+    fn unsettle(&self) {
+        // Relaxed, as above.
+        ACTIVE.store(Self::own() | Self::AT_WORK, Ordering::Relaxed);
+    }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
         // Release pairs with the Acquire in `take`.
-        ACTIVE.store(false, Ordering::Release);
+        ACTIVE.store(0, Ordering::Release);
     }
 }
 
@@ -109,7 +134,7 @@ enum Stage {
         recording: Box<Recording>,
         device: Box<Device>,
         files: RunFiles,
-        _place: Place,
+        place: Place,
     },
     /// Stopped, but the files could not be written: another stop tries again.
     Unwritten(Box<Unwritten>),
@@ -207,8 +232,8 @@ impl Profiler {
         match Device::start(self.plugin.as_ref(), &self.options, files.session()) {
             Ok(device) => {
                 Running::publish(recording.live(), &self.options, &files, device.name());
-                self.stage =
-                    Stage::Running { recording: Box::new(recording), device: Box::new(device), files, _place: place };
+                place.settle();
+                self.stage = Stage::Running { recording: Box::new(recording), device: Box::new(device), files, place };
                 Ok(())
             }
             Err(error) => {
@@ -256,9 +281,11 @@ impl Profiler {
         let mut unwritten = match std::mem::replace(&mut self.stage, Stage::Idle) {
             Stage::Idle => return Ok(None),
             Stage::Unwritten(unwritten) => unwritten,
-            Stage::Running { recording, device, files, _place } => {
+            Stage::Running { recording, device, files, place } => {
+                place.unsettle();
                 let unwritten = convert(*recording, *device, files, &self.options, limit);
                 trim(self.options.prefault_bytes);
+                drop(place);
                 Box::new(unwritten)
             }
         };
@@ -273,9 +300,11 @@ impl Profiler {
 
     /// Ends the session, or what is left of it, without a profile.
     fn abandon(mut self) {
-        if let Stage::Running { recording, .. } = std::mem::replace(&mut self.stage, Stage::Idle) {
+        if let Stage::Running { recording, device, files: _, place } = std::mem::replace(&mut self.stage, Stage::Idle) {
+            place.unsettle();
             let _told = Running::withdraw();
             discard(*recording);
+            drop(device);
         }
     }
 }
@@ -289,7 +318,7 @@ impl Drop for Profiler {
         if let Err(error) = self.stop() {
             warn(format_args!("{}; the profile is lost", error.told()));
         }
-        if !ACTIVE.load(Ordering::Relaxed) {
+        if ACTIVE.load(Ordering::Relaxed) == 0 {
             trim(0);
         }
     }

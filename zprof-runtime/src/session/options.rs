@@ -60,7 +60,8 @@ pub struct ProfilerOptions {
     /// open stays, however long. All is kept if not given.
     pub keep_last: Option<Duration>,
     /// How many bytes of records are kept of each thread, 24 to 48 for a usual scope; of that thread the rest goes, the
-    /// oldest first. Two chunks of 64 KiB more may be kept. All is kept if not given. Where `keep_last` is given too, the
+    /// oldest first. Two chunks of 64 KiB more may be kept. Threads that have ended have together as much as the most threads
+    /// that have recorded at once; those that ended first go. All is kept if not given. Where `keep_last` is given too, the
     /// tighter of the two holds.
     pub keep_last_bytes: Option<usize>,
     /// Whether a panic leaves a [`snapshot`](crate::snapshot): the hook of the program comes first, then the snapshot is
@@ -68,8 +69,8 @@ pub struct ProfilerOptions {
     /// session. False if not given.
     pub snapshot_on_panic: bool,
     /// What the recorder may allocate in the whole process, in bytes. Scopes beyond are dropped and counted.
-    /// 256 MiB if not given; 64 KiB at least. With `keep_last` or `keep_last_bytes`, rings have half of it, and the oldest
-    /// records go where that is not enough; what snapshots hold has the other half.
+    /// 256 MiB if not given; 64 KiB at least. With `keep_last` or `keep_last_bytes`, rings have 7/16 of it, and the oldest
+    /// records go where that is not enough; what snapshots hold has as much again.
     pub max_buffer_bytes: usize,
     /// How much of it is made ready at start, in bytes, so that the first scopes meet no page fault. 32 MiB if
     /// not given; `max_buffer_bytes` is the most.

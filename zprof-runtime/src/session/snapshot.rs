@@ -14,7 +14,7 @@ use super::{Profile, assemble, exit};
 use crate::ENABLED;
 use crate::error::{Error, ErrorKind, Result};
 use crate::record::lock::Mutex;
-use crate::record::recording::Live;
+use crate::record::recording::{Live, recycle};
 use crate::warn::warn;
 
 /// The session that runs, and whose snapshot is being written.
@@ -220,7 +220,13 @@ fn take(reason: Option<String>, wants: impl FnOnce(&Running) -> bool) -> Result<
         (running, recorded)
     };
     let stopped = Instant::now();
-    let files = running.files.snapshot()?;
+    let files = match running.files.snapshot() {
+        Ok(files) => files,
+        Err(error) => {
+            recorded.streams.into_iter().for_each(recycle);
+            return Err(error);
+        }
+    };
     recorded.cut();
     let mut warnings: Vec<String> = reason.into_iter().collect();
     warnings.extend(running.plugin.as_ref().map(|name| {

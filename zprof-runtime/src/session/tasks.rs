@@ -36,13 +36,29 @@ struct Task {
     polls: i64,
     /// The task that polled it.
     parent: Option<u64>,
+    /// Its name, which is one too many to be a kind, was seen.
+    is_named: bool,
+    /// Its metadata was seen.
+    is_described: bool,
     stats: Vec<(u64, Kept)>,
 }
 
 impl Task {
     fn new(kind: u64) -> Self {
         let (begin, stats) = (u64::MAX, Vec::new());
-        Self { kind, begin, end: 0, is_whole: false, outcome: None, is_lost: false, polls: 0, parent: None, stats }
+        Self {
+            kind,
+            begin,
+            end: 0,
+            is_whole: false,
+            outcome: None,
+            is_lost: false,
+            polls: 0,
+            parent: None,
+            is_named: false,
+            is_described: false,
+            stats,
+        }
     }
 }
 
@@ -92,8 +108,7 @@ impl Tasks {
     }
 
     /// Notes a poll, whose scope has this kind and these `keys`, and returns the number of its task; beside the kind stands a name
-    /// that is one too many to be a kind. `since` is where a whole began that
-    /// is told of with its second slice.
+    /// that is one too many to be a kind. `since` is where a whole began that is told of with its second slice.
     #[cold]
     pub(super) fn poll(
         &mut self,
@@ -125,10 +140,13 @@ impl Tasks {
         if is_first {
             task.is_whole = true;
         }
-        if let Some(name) = unnamed.filter(|_| is_first) {
+        let is_named = matches!(scope.shape.kinds.first(), Some(Kind::Name));
+        if let Some(name) = unnamed.filter(|_| !task.is_named) {
+            task.is_named = true;
             task.stats.push((names.id("name"), Kept::Text(name.into())));
         }
-        if is_first || scope.shape.kinds.len() > 1 {
+        if !task.is_described && (is_first || scope.shape.kinds.len() > 1 + usize::from(is_named)) {
+            task.is_described = true;
             let mut words = scope.values;
             for (kind, &key) in scope.shape.kinds.iter().zip(keys) {
                 let Some((decoded, rest)) = value(kind, words) else { break };
@@ -155,8 +173,10 @@ impl Tasks {
     }
 
     /// Writes a line for each task that lives at the same time as others. `stop` is the end of the session in picoseconds;
-    /// before `whole_since`, a thread's record may lack what others refer to.
-    pub(super) fn write(self, plane: &mut Plane, stop: u64, whole_since: u64, mut own_id: impl FnMut() -> u64) {
+    /// before `whole_since`, which is `None` where all is there, a thread's record may lack what others refer to.
+    pub(super) fn write(self, plane: &mut Plane, stop: u64, whole_since: Option<u64>, mut own_id: impl FnMut() -> u64) {
+        let is_part = whole_since.is_some();
+        let whole_since = whole_since.unwrap_or(0);
         let mut tasks: Vec<(u64, Task)> = self.found.into_iter().collect();
         for (_, task) in &mut tasks {
             if !task.is_whole && whole_since == 0 {
@@ -187,6 +207,7 @@ impl Tasks {
             let marks = [
                 ("unfinished", task.outcome.is_none() && !task.is_lost),
                 ("started_before", !task.is_whole),
+                ("first_poll_released", !task.is_whole && !task.is_described && is_part),
                 ("cancelled", task.outcome == Some(Outcome::Cancelled)),
                 ("panicked", task.outcome == Some(Outcome::Panicked)),
             ];

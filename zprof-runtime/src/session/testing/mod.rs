@@ -147,6 +147,7 @@ impl Session {
         BUSY.set(true);
         let tid = os::thread_id();
         let clock = Clock(Arc::new(Inner { source: recording.source(), state: Mutex::default() }));
+        place.settle();
         Ok(Self { recording: Some(recording), clock, options: options.clone(), tid, _place: place, _turn: turn })
     }
 
