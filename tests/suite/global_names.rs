@@ -48,7 +48,7 @@ fn each_scope_has_the_name_that_it_was_given() {
     assert_eq!(told, expected);
     assert_eq!(
         recorded.own_line().event("add").site,
-        stats([("module_path", module_path!().into()), ("source", format!("{}:24", file!()).as_str().into()),])
+        stats([("module_path", module_path!().into()), ("source", format!("{}:26", file!()).as_str().into()),])
     );
     assert_eq!(recorded.warnings, [""; 0]);
 }

@@ -9,6 +9,7 @@ mod files;
 mod host;
 mod linkage;
 mod options;
+mod place;
 #[allow(unsafe_code)] // takes a caller's word for a pointer
 mod platform;
 mod snapshot;
@@ -17,7 +18,6 @@ pub mod testing;
 
 use std::ops::Range;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use self::device::{Collected, Device, Piece, Taken};
@@ -26,6 +26,7 @@ use self::files::RunFiles;
 use self::host::{Host, Loss};
 pub use self::linkage::Linkage;
 pub use self::options::{AdvancedValue, DeviceType, ProfilerOptions, SessionId};
+use self::place::Place;
 pub use self::platform::Platform;
 pub use self::snapshot::snapshot;
 use self::snapshot::{Inside, Running};
@@ -40,62 +41,6 @@ use crate::warn::warn;
 use crate::xspace::join::Session;
 use crate::xspace::names;
 use crate::xspace::writer::{ERRORS, HOSTNAMES, Plane, StatValue, WARNINGS, put_text};
-
-/// The process that has a session, in the upper bits, and in the lowest whether a thread is starting or stopping it; 0 for
-/// none. A session that runs goes on in the child of a fork, whose copy of the profiler may stop it. One that another thread
-/// of the parent was starting or stopping has nobody there who could: the child has a place of its own then.
-static ACTIVE: AtomicU64 = AtomicU64::new(0);
-
-/// The one place for a session that a process has; free again when this is dropped.
-#[derive(Debug)]
-struct Place;
-
-impl Place {
-    const AT_WORK: u64 = 1;
-
-    fn own() -> u64 {
-        u64::from(std::process::id()) << 1
-    }
-
-    fn take() -> Result<Self> {
-        let is_free =
-            |active: u64| active == 0 || active & Self::AT_WORK != 0 && active & !Self::AT_WORK != Self::own();
-        // Acquire pairs with the Release in `drop`: what the last session did has happened.
-        let is_taken = || {
-            let own = |active| is_free(active).then(|| Self::own() | Self::AT_WORK);
-            ACTIVE.fetch_update(Ordering::Acquire, Ordering::Relaxed, own).is_err()
-        };
-        if is_taken() && (!exit::give_up_inherited() || is_taken()) {
-            let message = if exit::is_running() {
-                "failed to start the profiler: the session that `ZPROF` asked for lasts to the end of the program; unset \
-                 `ZPROF` to have others"
-            } else {
-                "failed to start the profiler: another profiler of this process is running; stop it first"
-            };
-            return Err(Error::new(ErrorKind::AlreadyActive, message));
-        }
-        Ok(Self)
-    }
-
-    /// The session runs from here on, and nobody is at work on it.
-    fn settle(&self) {
-        // Relaxed: it says nothing of what else was done, and only a child of this process acts on it.
-        ACTIVE.store(Self::own(), Ordering::Relaxed);
-    }
-
-    /// The calling thread is about to stop it.
-    fn unsettle(&self) {
-        // Relaxed, as above.
-        ACTIVE.store(Self::own() | Self::AT_WORK, Ordering::Relaxed);
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        // Release pairs with the Acquire in `take`.
-        ACTIVE.store(0, Ordering::Release);
-    }
-}
 
 /// Records a session and writes its profile.
 ///
@@ -318,7 +263,7 @@ impl Drop for Profiler {
         if let Err(error) = self.stop() {
             warn(format_args!("{}; the profile is lost", error.told()));
         }
-        if ACTIVE.load(Ordering::Relaxed) == 0 {
+        if Place::is_free() {
             trim(0);
         }
     }
