@@ -161,6 +161,11 @@ fn write_space(out: &mut dyn Write, space: &Summed, top: usize, each_step: bool)
     if !empty.is_empty() {
         writeln!(out, "{}", table::cut(&table::printable(&format!("without events: {}", empty.join(", "))), width))?;
     }
+    for (what, notes) in [("error", &space.summary.errors), ("warning", &space.summary.warnings)] {
+        for note in notes {
+            writeln!(out, "{what}: {}", table::printable(note))?;
+        }
+    }
     for plane in planes.iter().filter(|plane| plane.events() > 0) {
         writeln!(out)?;
         write_plane(out, plane, top, each_step, width)?;
@@ -415,6 +420,8 @@ mod json {
     #[derive(Serialize)]
     pub(super) struct Space<'s> {
         space: &'s str,
+        errors: &'s [String],
+        warnings: &'s [String],
         planes: Vec<Plane<'s>>,
     }
 
@@ -493,8 +500,9 @@ mod json {
 
     impl<'s> Space<'s> {
         pub(super) fn new(space: &'s Summed, top: usize) -> Self {
-            let planes = space.summary.planes.iter().map(|plane| Plane::new(plane, top)).collect();
-            Self { space: &space.space.label, planes }
+            let Summed { space, summary } = space;
+            let planes = summary.planes.iter().map(|plane| Plane::new(plane, top)).collect();
+            Self { space: &space.label, errors: &summary.errors, warnings: &summary.warnings, planes }
         }
     }
 

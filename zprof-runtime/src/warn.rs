@@ -1,4 +1,4 @@
-//! Warnings: to the program's logger, or to standard error where there is none.
+//! Warnings: to the program's logger, or to standard error where there is none that takes them.
 
 use std::cell::Cell;
 use std::fmt::Display;
@@ -21,7 +21,8 @@ pub(crate) fn warn(message: impl Display) {
 }
 
 fn say(message: impl Display) {
-    if log::max_level() == log::LevelFilter::Off {
+    // A logger that takes no warnings is none here.
+    if log::max_level() < log::LevelFilter::Warn {
         // A warning that cannot be told must not end the program, as `eprintln` would.
         let _ = writeln!(io::stderr(), "zprof: warning: {message}");
     } else {

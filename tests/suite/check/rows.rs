@@ -118,6 +118,7 @@ pub(super) fn all() -> Vec<(FindingKind, Vec<u8>)> {
             ),
         ),
         (FindingKind::Reported, changed(|space| space.errors.push("no device".into()))),
+        (FindingKind::Reported, changed(|space| space.warnings.push("dropped 3 scopes".into()))),
         (FindingKind::Empty, space([Plane::new("/host:CPU").line(1, "main", 0)]).encode_to_vec()),
     ];
     let deep = |plane: Plane, depth: i64| plane.event("e", depth, 2_000 - 2 * depth);

@@ -162,7 +162,7 @@ fn what_changes_nothing_is_warned_of() {
     let ended = Program::new("return").with("ZPROF_FILTER", filter).with("ZPROF_LEVLE", "info").run();
     let expected = format!(
         "zprof: warning: the variable `ZPROF_LEVLE` is none of zprof's and changes nothing; is `ZPROF_LEVEL` meant?\n\
-         zprof: warning: directive `endde=verbose` met no scope that ran and could have been recorded; paths of modules are \
+         zprof: warning: directive `endde=verbose` met no scope that ran; paths of modules are \
          those of `module_path!()`, the crate first, and are no mistake where their scopes did not run\n\
          zprof: {} (3 scopes)\n",
         ended.path().display()

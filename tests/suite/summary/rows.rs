@@ -52,6 +52,23 @@ fn a_scope_within_itself_counts_each_run() {
 }
 
 #[test]
+fn what_the_profiler_says_is_in_the_summary() {
+    let mut space = space([Plane::new("/host:CPU").line(1, "main", 0).event("work", 0, 1)]);
+    space.errors = vec!["no device".to_owned()];
+    space.warnings = (0..101).map(|n| format!("warning {n}")).collect();
+    let (errors, mut warnings) = (space.errors.clone(), space.warnings.clone());
+    warnings.truncate(100);
+    // The planes are those of one without, and what is said may stand before them as well as behind.
+    let bytes = space.encode_to_vec();
+    space.errors.clear();
+    space.warnings.clear();
+    let mut plain = summary(&space.encode_to_vec());
+    assert_eq!((&plain.errors, &plain.warnings), (&Vec::new(), &Vec::new()));
+    (plain.errors, plain.warnings) = (errors, warnings);
+    assert_eq!(summary(&bytes), plain);
+}
+
+#[test]
 fn threads_share_no_time() {
     let plane =
         Plane::new("/host:CPU").line(1, "main", 0).event("wait", 0, 100).line(2, "worker", 0).event("work", 10, 80);

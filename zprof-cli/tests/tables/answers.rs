@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::fs;
 
+use prost::Message as _;
 use serde_json::Value;
+use zprof_proto::XSpace;
 
 use super::profiles::{of_a_future, of_runs, spread, write};
 use super::{csv, fixture, output, run, run_on};
@@ -37,6 +39,31 @@ step       2  1.20µs  1.20µs   600ns   500ns   700ns   700ns
         let widest = tables.map(|line| line.chars().count()).max().expect("lines");
         assert!(arguments[0] == "check" || widest <= 80, "{widest}: {text}");
     }
+}
+
+#[test]
+fn what_the_profiler_says_comes_before_the_tables() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut bytes = of_runs(&[("load", 2_000)]);
+    let (errors, warnings) = (vec!["no device".to_owned()], vec!["thread `a\u{1b}` dropped 3 scopes".to_owned()]);
+    // Messages that follow each other are one.
+    bytes.extend(XSpace { errors, warnings, ..Default::default() }.encode_to_vec());
+    let profile = write(folder.path(), "p.xplane.pb", &bytes);
+    let expected = format!(
+        "`{profile}`: 1 plane, 1 event
+error: no device
+warning: thread `a ` dropped 3 scopes
+
+/host:CPU
+"
+    );
+    let told = output(&["summary", &profile]);
+    assert_eq!(told.split_inclusive('\n').take(5).collect::<String>(), expected);
+    let document = json(&output(&["summary", "--json", &profile]));
+    assert_eq!(document[0]["errors"], json(r#"["no device"]"#));
+    assert_eq!(document[0]["warnings"], json(r#"["thread `a\u001b` dropped 3 scopes"]"#));
+    let (_, checked, _) = run(&["check", &profile]);
+    assert!(checked.contains("warning[reported]: the profiler warned: thread `a"), "{checked}");
 }
 
 #[test]

@@ -245,7 +245,9 @@ pub(super) fn snapshot() {
 /// Says where the profile is and what it lacks.
 fn tell(profile: Profile, is_quiet: bool) {
     let Profile { protobuf_path, scopes, dropped_scopes, warnings, .. } = &profile;
-    if log::max_level() == log::LevelFilter::Off {
+    // A logger that takes no warnings is none here.
+    let is_logged = log::max_level() >= log::LevelFilter::Warn;
+    if !is_logged {
         for warning in warnings.iter().cloned().chain(profile.of_directives()) {
             ends::say(&format!("zprof: warning: {warning}\n"));
         }
@@ -253,9 +255,10 @@ fn tell(profile: Profile, is_quiet: bool) {
     if !is_quiet {
         let dropped =
             if *dropped_scopes == 0 { String::new() } else { format!(", {} dropped", grouped(*dropped_scopes)) };
-        ends::say(&format!("zprof: {} ({} scopes{dropped})\n", protobuf_path.display(), grouped(*scopes)));
+        let (path, plural) = (protobuf_path.display(), if *scopes == 1 { "" } else { "s" });
+        ends::say(&format!("zprof: {path} ({} scope{plural}{dropped})\n", grouped(*scopes)));
     }
-    if log::max_level() != log::LevelFilter::Off {
+    if is_logged {
         // The thread that ends the program may hold what the logger needs.
         let (told, is_told) = channel();
         let tell = move || {

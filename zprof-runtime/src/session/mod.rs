@@ -536,7 +536,7 @@ impl Profile {
     fn of_directives(&self) -> impl Iterator<Item = String> {
         self.unmet_directives.iter().map(|directive| {
             format!(
-                "directive `{directive}` met no scope that ran and could have been recorded; paths of modules are those of \
+                "directive `{directive}` met no scope that ran; paths of modules are those of \
                  `module_path!()`, the crate first, and are no mistake where their scopes did not run"
             )
         })

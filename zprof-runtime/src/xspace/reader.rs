@@ -119,6 +119,20 @@ pub(crate) fn each_plane<'s>(
     }
 }
 
+/// Walks over what the profiler says of the space: whether it is an error, or a warning, and the text.
+pub(crate) fn each_note<'s>(
+    window: &mut Window<'s>,
+    mut each: impl FnMut(&mut Window<'s>, bool, Extent) -> Result<()>,
+) -> Result<()> {
+    let mut space = Cursor::new("file", window.whole());
+    while let Some(field) = window.field(&mut space)? {
+        if let Field { number: number @ (2 | 3), wire: Wire::Bytes(text) } = field {
+            each(window, number == 2, text)?;
+        }
+    }
+    Ok(())
+}
+
 /// Walks over the lines of a plane. Each is read to its end before it is given, as its header may follow its events.
 pub(crate) fn each_line<'s>(
     window: &mut Window<'s>,

@@ -26,7 +26,7 @@
 //! | `nul` | warning | a NUL in a string: TSL's JSON ends the string there |
 //! | `nameless` | warning | events have metadata without a name |
 //! | `dangling-flow` | warning | a consumer names a producer that is not there: its arrow begins nowhere |
-//! | `reported` | warning | the profiler wrote an error into the space |
+//! | `reported` | warning | the profiler wrote an error or a warning into the space |
 //! | `empty` | warning | there is no event |
 
 mod report;

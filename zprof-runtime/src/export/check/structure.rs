@@ -115,6 +115,10 @@ pub(super) fn check(window: &mut Window<'_>, report: &mut Report) -> Result<Sess
                 let told = text(window, body)?;
                 report.add(FindingKind::Reported, Some(body.at), format_args!("the profiler reported: {told}"));
             }
+            (3, Given::Body(body)) => {
+                let told = text(window, body)?;
+                report.add(FindingKind::Reported, Some(body.at), format_args!("the profiler warned: {told}"));
+            }
             _ => {}
         }
         Ok(())
@@ -325,7 +329,10 @@ impl Space {
         alone.sort_by_key(|(_, (at, _))| *at);
         for ((kind, id), (at, plane)) in alone {
             report.plane = Some(plane.clone());
-            let message = format!("no producer has the type {kind} and id {id} that a consumer names");
+            let message = format!(
+                "no producer has the type {kind} and id {id} that a consumer names; a profile that keeps only the latest, or \
+                 had no room, may have lost it"
+            );
             report.add(FindingKind::DanglingFlow, Some(*at), format_args!("{message}"));
         }
         report.plane = None;

@@ -21,9 +21,10 @@ mod collect;
 mod spread;
 
 use super::filter::matches_any;
-use super::timeline::plane_groups;
+use super::timeline::{plane_groups, text};
 use crate::Result;
 use crate::xspace::Source;
+use crate::xspace::reader::each_note;
 use crate::xspace::window::Window;
 
 /// What of a profile to sum up.
@@ -40,7 +41,15 @@ pub struct SummaryOptions {
 pub struct Summary {
     /// The planes, in the order of the file; planes of one name are one.
     pub planes: Vec<PlaneSummary>,
+    /// What the profiler says went wrong, and what the profile lacks, such as scopes that found no room; of more than 100
+    /// of either, the first.
+    pub errors: Vec<String>,
+    /// Likewise what it warns of.
+    pub warnings: Vec<String>,
 }
+
+/// How many errors or warnings of a space are kept.
+const MOST_NOTES: usize = 100;
 
 /// A plane in numbers.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -223,5 +232,13 @@ pub fn summarise(source: &dyn Source, options: &SummaryOptions) -> Result<Summar
     let groups = plane_groups(&mut window)?;
     let chosen = groups.iter().filter(|group| matches_any(&options.planes, &group.name));
     let planes = chosen.map(|group| collect::plane(&mut window, group)).collect::<Result<_>>()?;
-    Ok(Summary { planes })
+    let (mut errors, mut warnings) = (Vec::new(), Vec::new());
+    each_note(&mut window, |window, is_error, body| {
+        let notes = if is_error { &mut errors } else { &mut warnings };
+        if notes.len() < MOST_NOTES {
+            notes.push(text(window, body)?);
+        }
+        Ok(())
+    })?;
+    Ok(Summary { planes, errors, warnings })
 }
