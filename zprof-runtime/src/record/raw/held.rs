@@ -39,6 +39,10 @@ pub fn hold(key: Key, open: impl FnOnce() -> Option<RawGuard>) -> bool {
 pub fn take(key: Key) -> Option<RawGuard> {
     let taken = OPEN.try_with(|held| {
         let mut held = held.try_borrow_mut().ok()?;
+        // Nearly always the innermost of all, which leaves nothing to move.
+        if held.last()?.0 == key {
+            return held.pop().map(|open| open.1);
+        }
         let place = held.iter().rposition(|open| open.0 == key)?;
         Some(held.remove(place).1)
     });
