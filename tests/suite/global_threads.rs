@@ -49,15 +49,19 @@ thread_local! {
 fn the_line_is_the_threads_id_and_whole_name() {
     let long = "a name of far more than the fifteen bytes that the kernel keeps";
     let fifteen = "fifteen bytes..";
-    let recorded = recorded(|| {
-        [long, fifteen, "short", "Grüße"].map(|name| {
-            let id = on_thread(name, || {
-                zprof::scope!("named");
-            });
-            (name, id)
-        })
-    });
-    let mut expected = recorded.value.to_vec();
+    /// A thread for each name, one within another, so that no id comes again.
+    fn nested<'n>(names: &[&'n str]) -> Vec<(&'n str, i64)> {
+        let [name, rest @ ..] = names else { return Vec::new() };
+        let mut threads = Vec::new();
+        let id = on_thread(name, || {
+            zprof::scope!("named", {});
+            threads = nested(rest);
+        });
+        threads.push((name, id));
+        threads
+    }
+    let recorded = recorded(|| nested(&[long, fifteen, "short", "Grüße"]));
+    let mut expected = recorded.value.clone();
     expected.sort_unstable();
     let found: Vec<(&str, i64)> = recorded.lines.iter().map(|line| (line.name.as_str(), line.id)).collect();
     assert_eq!(found, expected);
