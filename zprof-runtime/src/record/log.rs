@@ -216,7 +216,8 @@ impl Log {
             at = now();
             chunk = self.let_go(shared, &mut own, bounds, writer.position(), at, needed);
         }
-        let filled = if bounds.is_some_and(Bounds::are_narrow) { 0 } else { own.filled };
+        let takes_small = |bounds: Bounds| bounds.are_narrow() || shared.pool.is_small();
+        let filled = if bounds.is_some_and(takes_small) { 0 } else { own.filled };
         let chunk = chunk.or_else(|| match bounds {
             None => shared.pool.take(needed, filled),
             Some(bounds) => self.take_from_rings(shared, bounds, at, needed, filled),

@@ -172,6 +172,12 @@ impl Pool {
         (limit - if left < LEAST_LEFT { 0 } else { left }) / 2
     }
 
+    /// So few bytes for rings that those of large chunks would have one or none.
+    pub(crate) fn is_small(&self) -> bool {
+        const LEAST_LARGE: usize = 4;
+        self.most_kept() < LEAST_LARGE * ChunkBox::bytes(LARGE)
+    }
+
     /// Bytes that threads may take which have ended.
     pub(crate) fn most_ended(&self) -> usize {
         self.limit.load(Ordering::Relaxed) / 4
