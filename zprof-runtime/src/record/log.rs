@@ -423,6 +423,14 @@ impl Log {
         Stream { log, name, chunks, carried, since, released, uncarried, counts, lost, lost_notes, ended }
     }
 
+    /// Bytes of its chunks, and of those that are a ring's of session `epoch`; `None` where the thread is at work on them.
+    #[cfg(all(unix, not(zprof_loom)))]
+    pub(crate) fn share_of_memory(&self, epoch: u32) -> Option<(usize, usize)> {
+        let chain = self.chain.try_lock()?;
+        let bytes = chain.bytes();
+        Some((bytes, if chain.epoch() == epoch { bytes } else { 0 }))
+    }
+
     /// Gives the log the id that its thread has after a fork.
     #[cfg(unix)]
     pub(crate) fn set_tid(&self, tid: u64) {

@@ -245,6 +245,16 @@ impl Pool {
         }
     }
 
+    /// In the child of a fork: besides the free chunks there are those of one thread, of so many bytes, and of so many that are
+    /// a ring's. Those of other threads are nobody's here, and count no more.
+    #[cfg(all(unix, not(zprof_loom)))]
+    pub(crate) fn count_anew(&self, bytes: usize, kept: usize) {
+        let free = self.free.lock();
+        let sum = |list: &[ChunkBox]| list.iter().map(ChunkBox::size).sum::<usize>();
+        self.allocated.store(sum(&free.small) + sum(&free.large) + bytes, Ordering::Relaxed);
+        self.kept.store(kept, Ordering::Relaxed);
+    }
+
     /// Takes the lock that a fork must not find taken.
     #[cfg(all(unix, not(zprof_loom)))]
     pub(crate) fn hold(&self) -> std::sync::MutexGuard<'_, Free> {
