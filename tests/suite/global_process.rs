@@ -58,4 +58,11 @@ fn the_child_of_a_fork_goes_on_and_the_parent_is_as_it_was() {
 fn forks_while_other_threads_hold_locks_never_hang() {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     play("fork-storm", folder.path());
+    play("fork-early", folder.path());
+}
+
+#[test]
+fn what_threads_of_the_parent_have_takes_no_memory_of_the_child() {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    play("fork-full", folder.path());
 }

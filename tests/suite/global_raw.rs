@@ -28,6 +28,29 @@ fn site(name: &str, keys: &[&str]) -> &'static RawSite {
 }
 
 #[test]
+fn a_site_of_a_counter_may_have_scopes_too() {
+    let recorded = recorded(|| {
+        let both = site("both", &["first", "second"]);
+        raw::count(both, RawValue::Signed(1));
+        open(both, [RawValue::Signed(2)].as_slice()).end();
+        open(both, &[RawValue::Signed(3), RawValue::Signed(4)]).end();
+        // More shapes than a site keeps apart.
+        for code in 0..64 {
+            let kind = |code| [RawValue::Absent, RawValue::Bool(true), RawValue::Float(0.5), RawValue::Text("x")][code];
+            open(both, &[kind(code % 4), kind(code / 4 % 4)]).end();
+        }
+        raw::count(both, RawValue::Float(5.5));
+        open(both, [RawValue::Unsigned(6)].as_slice()).end();
+    });
+    let told: Vec<&Stats> = recorded.lines[1].events.iter().map(|event| &event.stats).collect();
+    assert_eq!(told.len(), 67);
+    assert_eq!(told[..2], [&stats([("first", 2.into())]), &stats([("first", 3.into()), ("second", 4.into())])]);
+    assert_eq!(told[66], &stats([("first", 6.into())]));
+    let samples: Vec<&Stats> = recorded.lines[0].events.iter().map(|event| &event.stats).collect();
+    assert_eq!(samples, [&stats([("first", 1.into())]), &stats([("first", 5.5.into())])]);
+}
+
+#[test]
 fn a_site_takes_values_of_any_kind_in_any_scope() {
     let recorded = recorded(|| {
         let all = site("all", &["absent", "bool", "signed", "unsigned", "float", "text", "_p", "_c"]);

@@ -24,6 +24,8 @@ fn main() -> Outcome {
         ["spill", folder] => spill(Path::new(folder)),
         ["fork", folder] => fork(Path::new(folder)),
         ["fork-storm", folder] => fork_storm(Path::new(folder)),
+        ["fork-early", _] => fork_early(),
+        ["fork-full", folder] => fork_full(Path::new(folder)),
         ["rewrite", folder] => rewrite(Path::new(folder)),
         ["file-limit", folder] => file_limit(Path::new(folder)),
         ["many", folder, threads, scopes, limit] => {
@@ -237,6 +239,56 @@ fn in_child(body: impl FnOnce() -> Outcome) -> Outcome {
             Ok(())
         }
     }
+}
+
+/// Forks before any session, while another thread asks for snapshots in vain; the child asks too.
+fn fork_early() -> Outcome {
+    let is_over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let asking = scope.spawn(|| {
+            while !is_over.load(Ordering::Relaxed) {
+                let _ = zprof::snapshot();
+            }
+        });
+        let forked = (0..100).try_for_each(|_| {
+            in_child(|| match zprof::snapshot() {
+                Err(error) if error.kind() == zprof::ErrorKind::WrongState => Ok(()),
+                other => Err(format!("a snapshot without a session: {other:?}").into()),
+            })
+        });
+        is_over.store(true, Ordering::Relaxed);
+        asking.join().map_err(|_| "a panic")?;
+        forked
+    })
+}
+
+/// Forks when another thread has filled all memory: what that thread has is not the child's.
+fn fork_full(folder: &Path) -> Outcome {
+    let options = ProfilerOptions::default().max_buffer_bytes(1 << 20).prefault_bytes(0);
+    let mut parent = profiler(folder, options.clone())?;
+    parent.start()?;
+    let (quit, may_quit) = mpsc::channel::<()>();
+    let (ready, is_ready) = mpsc::channel();
+    let other = thread::spawn(move || {
+        (0..100_000).for_each(|_| zprof::scope!("filling", {}));
+        ready.send(()).is_ok() && may_quit.recv().is_ok()
+    });
+    is_ready.recv()?;
+    in_child(|| {
+        parent.stop()?;
+        let mut own = profiler(folder, options)?;
+        own.start()?;
+        (0..10_000).for_each(|_| zprof::scope!("own", {}));
+        let profile = own.stop()?.ok_or("no profile")?;
+        match (profile.scopes, profile.dropped_scopes) {
+            (10_000, 0) => Ok(()),
+            other => Err(format!("scopes and dropped ones of the child: {other:?}").into()),
+        }
+    })?;
+    quit.send(())?;
+    other.join().map_err(|_| "a panic")?;
+    parent.stop()?;
+    Ok(())
 }
 
 /// Forks in the middle of a session: the child goes on with it, stops it, and has one of its own; then the parent stops.

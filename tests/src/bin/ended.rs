@@ -389,6 +389,8 @@ fn log_to_stderr() -> Outcome {
             true
         }
         fn log(&self, record: &log::Record<'_>) {
+            // What each part of the program may begin with, as this one does.
+            let _ = zprof::init_from_env();
             eprintln!("{}: {}", record.level(), record.args());
         }
         fn flush(&self) {}

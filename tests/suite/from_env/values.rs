@@ -182,6 +182,30 @@ fn the_end_is_told_once_also_where_there_is_a_logger() {
 }
 
 #[test]
+fn of_many_directives_that_met_nothing_a_few_are_told() {
+    let directives: Vec<String> = (10..30).map(|n| format!("m{n}=info")).collect();
+    let ended = Program::new("return").with("ZPROF_FILTER", directives.join(",")).run();
+    let told: Vec<&str> = ended.stderr.lines().filter_map(|line| line.strip_prefix("zprof: warning: ")).collect();
+    assert_eq!(told.len(), 9, "{}", ended.stderr);
+    for (line, directive) in told.iter().zip(&directives).take(8) {
+        assert!(line.starts_with(&format!("directive `{directive}` met no scope")), "{line}");
+    }
+    assert_eq!(told[8], "12 more directives met none; `Profile::unmet_directives` has all");
+}
+
+#[test]
+fn a_logger_may_call_what_tells_it_something() {
+    let ended = Program::new("logged").with("ZPROF_NONE", "1").run();
+    let expected = format!(
+        "WARN: the variable `ZPROF_NONE` is none of zprof's and changes nothing; `init_from_env` documents all\nzprof: {} (3 \
+         scopes)\n",
+        ended.path().display()
+    );
+    assert_eq!(ended.stderr, expected);
+    assert_eq!(ended.stdout, "true\n");
+}
+
+#[test]
 fn a_second_call_finds_the_session_running() {
     let ended = Program::new("twice").run();
     assert_eq!(ended.stdout, "true\ntrue true\n");

@@ -30,6 +30,24 @@ struct Held {
 }
 
 #[test]
+fn a_ring_of_little_memory_keeps_the_last_records_too() {
+    for bytes in [64 << 10, 100_000, 200_000, 400_000] {
+        let mut session = Session::new(options().keep_last(Duration::from_secs(1000)).max_buffer_bytes(bytes));
+        session.start();
+        for n in 0..20_000 {
+            zprof::scope!("item", n);
+        }
+        let snapshot = written(zprof::snapshot());
+        session.stop();
+        let events = &snapshot.lines[0].events;
+        assert_eq!(snapshot.profile.dropped_scopes, 0, "{bytes}");
+        assert_eq!(events.last().map(number), Some(19_999), "{bytes}");
+        // A quarter of the memory at least, at some 32 bytes each.
+        assert!(events.len() >= bytes / 4 / 32, "{bytes}: {}", events.len());
+    }
+}
+
+#[test]
 fn whatever_order_scopes_end_in_the_ring_knows_what_is_open() {
     for seed in 0..12 {
         let mut session = Session::new(options().keep_last_bytes(8 << 10));

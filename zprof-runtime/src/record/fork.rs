@@ -10,6 +10,8 @@ static GATE: Mutex<()> = Mutex::new(());
 
 /// Takes the gate: no fork comes until it is dropped.
 pub(crate) fn gate() -> MutexGuard<'static, ()> {
+    // Also before the first session, when a snapshot is asked for in vain. Where forks cannot be watched, no session starts.
+    let _ = watch();
     GATE.lock()
 }
 
@@ -57,7 +59,7 @@ mod hooks {
     }
 
     pub(super) extern "C" fn before() {
-        let held = (bridge::held::hold(), super::gate(), thread::SHARED.hold(), helper::hold(), annotate::hold());
+        let held = (bridge::held::hold(), super::GATE.lock(), thread::SHARED.hold(), helper::hold(), annotate::hold());
         HELD.set(Some(ManuallyDrop::new(held)));
     }
 

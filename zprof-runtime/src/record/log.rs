@@ -216,7 +216,8 @@ impl Log {
             at = now();
             chunk = self.let_go(shared, &mut own, bounds, writer.position(), at, needed);
         }
-        let filled = if bounds.is_some_and(Bounds::are_narrow) { 0 } else { own.filled };
+        let takes_small = |bounds: Bounds| bounds.are_narrow() || shared.pool.is_small();
+        let filled = if bounds.is_some_and(takes_small) { 0 } else { own.filled };
         let chunk = chunk.or_else(|| match bounds {
             None => shared.pool.take(needed, filled),
             Some(bounds) => self.take_from_rings(shared, bounds, at, needed, filled),
@@ -420,6 +421,14 @@ impl Log {
         let name = this.name.lock().clone();
         let log = Arc::clone(this);
         Stream { log, name, chunks, carried, since, released, uncarried, counts, lost, lost_notes, ended }
+    }
+
+    /// Bytes of its chunks, and of those that are a ring's of session `epoch`; `None` where the thread is at work on them.
+    #[cfg(all(unix, not(zprof_loom)))]
+    pub(crate) fn share_of_memory(&self, epoch: u32) -> Option<(usize, usize)> {
+        let chain = self.chain.try_lock()?;
+        let bytes = chain.bytes();
+        Some((bytes, if chain.epoch() == epoch { bytes } else { 0 }))
     }
 
     /// Gives the log the id that its thread has after a fork.

@@ -172,6 +172,12 @@ impl Pool {
         (limit - if left < LEAST_LEFT { 0 } else { left }) / 2
     }
 
+    /// So few bytes for rings that those of large chunks would have one or none.
+    pub(crate) fn is_small(&self) -> bool {
+        const LEAST_LARGE: usize = 4;
+        self.most_kept() < LEAST_LARGE * ChunkBox::bytes(LARGE)
+    }
+
     /// Bytes that threads may take which have ended.
     pub(crate) fn most_ended(&self) -> usize {
         self.limit.load(Ordering::Relaxed) / 4
@@ -237,6 +243,16 @@ impl Pool {
                 self.give_back(chunk);
             }
         }
+    }
+
+    /// In the child of a fork: besides the free chunks there are those of one thread, of so many bytes, and of so many that are
+    /// a ring's. Those of other threads are nobody's here, and count no more.
+    #[cfg(all(unix, not(zprof_loom)))]
+    pub(crate) fn count_anew(&self, bytes: usize, kept: usize) {
+        let free = self.free.lock();
+        let sum = |list: &[ChunkBox]| list.iter().map(ChunkBox::size).sum::<usize>();
+        self.allocated.store(sum(&free.small) + sum(&free.large) + bytes, Ordering::Relaxed);
+        self.kept.store(kept, Ordering::Relaxed);
     }
 
     /// Takes the lock that a fork must not find taken.

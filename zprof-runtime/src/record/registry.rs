@@ -222,6 +222,21 @@ impl Shared {
         self.logs.lock().push(log);
     }
 
+    /// All threads. Under the lock nothing is allocated, since the program's allocator may have scopes, and this thread none yet.
+    fn all_logs(&self) -> Vec<Arc<Log>> {
+        let mut all = Vec::new();
+        loop {
+            let logs = self.logs.lock();
+            let count = logs.len();
+            if count <= all.capacity() {
+                all.extend(logs.iter().map(Arc::clone));
+                return all;
+            }
+            drop(logs);
+            all = Vec::with_capacity(count);
+        }
+    }
+
     /// A thread records in this session for the first time.
     pub(crate) fn one_more(&self) {
         let threads = self.threads.fetch_add(1, Ordering::Relaxed) + 1;
@@ -296,7 +311,7 @@ impl Shared {
     /// Takes what each thread has written in session `epoch`, in the order in which the threads came.
     pub(crate) fn streams(&self, epoch: u32) -> Vec<Stream> {
         let _visit = self.visit.lock();
-        let logs = self.logs.lock().clone();
+        let logs = self.all_logs();
         logs.iter().filter_map(|log| Log::stream(log, epoch)).collect()
     }
 
@@ -323,7 +338,7 @@ impl Shared {
         let mut tries = 1;
         let shared = loop {
             let now = now();
-            let logs = self.logs.lock().clone();
+            let logs = self.all_logs();
             let mut most = if self.bounds().is_some() { self.pool.most_kept() } else { usize::MAX };
             let share = |log| Log::share(log, self, epoch, &mut most);
             let streams: Vec<Stream> = logs.iter().filter_map(share).collect();
@@ -348,7 +363,7 @@ impl Shared {
     pub(crate) fn sweep(&self, bounds: Bounds, now_ns: u64) -> bool {
         let Some(_visit) = self.visit.try_lock() else { return false };
         let epoch = self.word().epoch();
-        let logs = self.logs.lock().clone();
+        let logs = self.all_logs();
         let mut ended: Vec<(u64, Estate, &Arc<Log>)> = Vec::new();
         for log in &logs {
             match log.ended_ns() {
@@ -389,7 +404,7 @@ impl Shared {
     pub(crate) fn squeeze(&self, must_be_free: bool) -> bool {
         let Some(_visit) = self.visit.try_lock() else { return false };
         let epoch = self.word().epoch();
-        let logs = self.logs.lock().clone();
+        let logs = self.all_logs();
         let mut rings: Vec<(usize, &Arc<Log>)> = logs.iter().map(|log| (log.bytes(epoch), log)).collect();
         rings.sort_unstable_by_key(|(bytes, _)| std::cmp::Reverse(*bytes));
         rings
@@ -409,15 +424,21 @@ impl Shared {
     pub(crate) fn keep_only(&self, keep: Option<&Log>) {
         self.held.store(0, Ordering::Release);
         self.threads.store(u64::from(keep.is_some()), Ordering::Relaxed);
+        if let Some((bytes, kept)) = keep.map_or(Some((0, 0)), |keep| keep.share_of_memory(self.word().epoch())) {
+            self.pool.count_anew(bytes, kept);
+        }
+        // Under the lock nothing is allocated and nothing freed: the program's allocator may have scopes.
         let mut logs = self.logs.lock();
-        for log in std::mem::take(&mut *logs) {
+        let mut kept = None;
+        for log in logs.drain(..) {
             if keep.is_some_and(|keep| std::ptr::eq(keep, &raw const *log)) {
-                logs.push(log);
+                kept = Some(log);
             } else {
                 // Its own lock may be taken for ever, so that not even dropping it is safe.
                 std::mem::forget(log);
             }
         }
+        logs.extend(kept);
     }
 
     /// Scopes of this session that came from threads past their end.

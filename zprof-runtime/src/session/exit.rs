@@ -1,5 +1,6 @@
 //! The session that the environment asks for: one for the process, until the process ends, in whichever way.
 
+use std::cell::Cell;
 use std::panic::{self, PanicHookInfo};
 use std::process;
 use std::sync::mpsc::channel;
@@ -61,7 +62,8 @@ struct Session {
 /// ```
 ///
 /// There is nothing to hold and nothing to stop; call it first in `main`. `Ok(true)` says that the program is being
-/// profiled. A second call finds the session running and changes nothing. Without the feature `enable`, this is nothing.
+/// profiled. A second call finds the session running and changes nothing; one that the program's logger makes while it is
+/// told something here is `Ok(false)`. Without the feature `enable`, this is nothing.
 ///
 /// # Variables
 ///
@@ -132,9 +134,8 @@ struct Session {
 /// [`InvalidInput`]: crate::ErrorKind::InvalidInput
 /// [`AlreadyActive`]: crate::ErrorKind::AlreadyActive
 pub fn init_from_env() -> Result<bool> {
-    if !ENABLED {
-        return Ok(false);
-    }
+    // The program's logger is told things here, and may begin with this call itself.
+    let Some(_inside) = Inside::enter().filter(|_| ENABLED) else { return Ok(false) };
     let mut state = lock();
     match &*state {
         State::Running(session) if session.process == process::id() => return Ok(true),
@@ -159,6 +160,26 @@ pub fn init_from_env() -> Result<bool> {
     let Request { plugin_limit, is_quiet, .. } = request;
     *state = State::Running(Box::new(Session { profiler, process: process::id(), plugin_limit, is_quiet }));
     Ok(true)
+}
+
+thread_local! {
+    /// The thread is in [`init_from_env`].
+    static INSIDE: Cell<bool> = const { Cell::new(false) };
+}
+
+/// The thread's only call of [`init_from_env`].
+struct Inside;
+
+impl Inside {
+    fn enter() -> Option<Self> {
+        (!INSIDE.replace(true)).then_some(Self)
+    }
+}
+
+impl Drop for Inside {
+    fn drop(&mut self) {
+        INSIDE.set(false);
+    }
 }
 
 fn lock() -> MutexGuard<'static, State> {
@@ -222,7 +243,9 @@ pub(super) fn finish(limit: Option<Duration>) {
     match profiler.stop_quietly(Some(limit)) {
         Ok(Some(profile)) => tell(profile, is_quiet),
         Ok(None) => {}
-        Err(error) => ends::say(&format!("zprof: no profile: {}\n", error.told())),
+        Err(error) => {
+            ends::say(&format!("zprof: no profile: {}\n", error.told()));
+        }
     }
     // It has nothing to write any more, and must not try once more.
     profiler.abandon();
@@ -238,21 +261,24 @@ pub(super) fn snapshot() {
     match super::snapshot::take_quietly() {
         Ok(Some(profile)) => tell(profile, is_quiet),
         Ok(None) => {}
-        Err(error) => ends::say(&format!("zprof: no snapshot: {}\n", error.told())),
+        Err(error) => {
+            ends::say(&format!("zprof: no snapshot: {}\n", error.told()));
+        }
     }
 }
 
 /// Says where the profile is and what it lacks.
 fn tell(profile: Profile, is_quiet: bool) {
     let Profile { protobuf_path, scopes, dropped_scopes, warnings, .. } = &profile;
+    // Where nobody reads one line, nobody is waited for with the next.
+    let mut is_read = true;
     // A logger that takes no warnings is none here.
     let is_logged = log::max_level() >= log::LevelFilter::Warn;
     if !is_logged {
-        for warning in warnings.iter().cloned().chain(profile.of_directives()) {
-            ends::say(&format!("zprof: warning: {warning}\n"));
-        }
+        let told = warnings.iter().cloned().chain(profile.of_directives());
+        is_read = told.map(|warning| format!("zprof: warning: {warning}\n")).all(|line| ends::say(&line));
     }
-    if !is_quiet {
+    if is_read && !is_quiet {
         let dropped =
             if *dropped_scopes == 0 { String::new() } else { format!(", {} dropped", grouped(*dropped_scopes)) };
         let (path, plural) = (protobuf_path.display(), if *scopes == 1 { "" } else { "s" });
@@ -273,6 +299,22 @@ fn tell(profile: Profile, is_quiet: bool) {
         if thread::Builder::new().name("zprof-log".to_owned()).spawn(tell).is_ok() {
             let _ = is_told.recv_timeout(LOGGER_LIMIT);
         }
+    }
+}
+
+impl Profile {
+    /// What to say of directives that decided nothing: of a few each, and of the others how many they are.
+    pub(super) fn of_directives(&self) -> impl Iterator<Item = String> {
+        const MOST: usize = 8;
+        let rest = self.unmet_directives.len().saturating_sub(MOST);
+        let of_rest = format!("{rest} more directives met none; `Profile::unmet_directives` has all");
+        let told = self.unmet_directives.iter().take(MOST).map(|directive| {
+            format!(
+                "directive `{directive}` met no scope that ran; paths of modules are those of \
+                 `module_path!()`, the crate first, and are no mistake where their scopes did not run"
+            )
+        });
+        told.chain((rest != 0).then_some(of_rest))
     }
 }
 

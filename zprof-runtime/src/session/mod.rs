@@ -532,16 +532,6 @@ impl Profile {
         }
     }
 
-    /// What to say of directives that decided nothing.
-    fn of_directives(&self) -> impl Iterator<Item = String> {
-        self.unmet_directives.iter().map(|directive| {
-            format!(
-                "directive `{directive}` met no scope that ran; paths of modules are those of \
-                 `module_path!()`, the crate first, and are no mistake where their scopes did not run"
-            )
-        })
-    }
-
     fn report_place(&self) {
         let Self { protobuf_path, scopes, threads, .. } = self;
         log::info!("wrote {scopes} scopes of {threads} threads to `{}`", protobuf_path.display());

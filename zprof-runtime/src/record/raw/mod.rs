@@ -196,8 +196,8 @@ pub fn count(site: &'static RawSite, value: RawValue<'_>) {
     let bare = heard(word).bare();
     let is_number = matches!(value, RawValue::Signed(_) | RawValue::Unsigned(_) | RawValue::Float(_));
     if is_number && !bare.is_off() && is_recorded(bare, &site.site) {
-        // One value has no more than the eight kinds, and so never brings its own along.
-        let (shape, _) = site.args([value].as_slice(), 1, Slice::Alone);
+        let slice = Slice::Sample;
+        let (shape, _) = site.args([value].as_slice(), site.count(slice), slice);
         with_local(|local| local.count(bare, shape, value.bits()));
     }
 }

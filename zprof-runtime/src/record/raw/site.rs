@@ -125,7 +125,11 @@ impl RawSite {
     /// How many values a slice has.
     #[inline]
     pub(super) fn count(&'static self, slice: Slice) -> usize {
-        if matches!(slice, Slice::Next { .. }) { 0 } else { self.site.keys.len() }
+        match slice {
+            Slice::Alone | Slice::Told { .. } => self.site.keys.len(),
+            Slice::Next { .. } => 0,
+            Slice::Sample => 1,
+        }
     }
 
     /// The shape of the first `count` values, and the values as a record takes them.
@@ -164,7 +168,8 @@ impl RawSite {
             match place.get() {
                 Some(node) if node.code == code => return (&node.shape, code & WITH_KINDS != 0),
                 Some(node) => (place, met) = (&node.next, met + 1),
-                None if met >= MOST_SHAPES && code & WITH_KINDS == 0 => {
+                // Samples are numbers, of three kinds, and have no room for these.
+                None if met >= MOST_SHAPES && code & WITH_KINDS == 0 && slice != Slice::Sample => {
                     (place, code) = (&self.shapes, slice.code() | WITH_KINDS);
                 }
                 None => {
@@ -195,7 +200,7 @@ fn kinds(code: u128, count: usize, slice: Slice) -> Vec<Kind> {
     };
     let mut kinds: Vec<Kind> = (0..count).map(kind).collect();
     match slice {
-        Slice::Alone => {}
+        Slice::Alone | Slice::Sample => {}
         Slice::Told { .. } => kinds.extend([Kind::Since, Kind::Number]),
         Slice::Next { .. } => kinds.push(Kind::Number),
     }

@@ -112,6 +112,8 @@ pub(super) enum Slice {
     Told { number: u64, since: u64 },
     /// A later one, without values.
     Next { number: u64 },
+    /// A sample of a counter: one value, however many keys the site has.
+    Sample,
 }
 
 impl Slice {
@@ -121,6 +123,7 @@ impl Slice {
             Self::Alone => 0,
             Self::Told { .. } => 1 << 96,
             Self::Next { .. } => 2 << 96,
+            Self::Sample => 3 << 96,
         }
     }
 }
@@ -153,7 +156,7 @@ impl<V: Values + ?Sized> RawArgs for Args<'_, V> {
     fn words(self) -> usize {
         let kinds = if self.with_kinds { self.count } else { 0 };
         let slice = match self.slice {
-            Slice::Alone => 0,
+            Slice::Alone | Slice::Sample => 0,
             Slice::Told { .. } => 2,
             Slice::Next { .. } => 1,
         };
@@ -176,7 +179,7 @@ impl<V: Values + ?Sized> RawArgs for Args<'_, V> {
             };
         }
         let (since, number) = match self.slice {
-            Slice::Alone => return at,
+            Slice::Alone | Slice::Sample => return at,
             Slice::Told { number, since } => (Some(since), number << 1 | u64::from(since != 0)),
             Slice::Next { number } => (None, number << 1),
         };

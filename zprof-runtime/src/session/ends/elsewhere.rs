@@ -45,6 +45,6 @@ pub(in super::super) fn finish_now() {
 }
 
 /// Writes to standard error, if that can be.
-pub(in super::super) fn say(text: &str) {
-    let _ = io::stderr().write_all(text.as_bytes());
+pub(in super::super) fn say(text: &str) -> bool {
+    io::stderr().write_all(text.as_bytes()).is_ok()
 }

@@ -346,14 +346,16 @@ extern "C" fn in_child() {
 }
 
 /// Writes to standard error, unless nobody reads it. The standard library's lock may be held by the thread that waits for
-/// this one.
-pub(in super::super) fn say(text: &str) {
+/// this one. `false` where nobody read it for a second.
+pub(in super::super) fn say(text: &str) -> bool {
     let mut ready = libc::pollfd { fd: libc::STDERR_FILENO, events: libc::POLLOUT, revents: 0 };
     // SAFETY: the pointer is to one live pollfd.
-    if unsafe { libc::poll(&raw mut ready, 1, 1000) } == 1 {
+    let is_read = unsafe { libc::poll(&raw mut ready, 1, 1000) } == 1;
+    if is_read {
         // SAFETY: pointer and length are those of the text.
         unsafe { libc::write(libc::STDERR_FILENO, text.as_ptr().cast(), text.len()) };
     }
+    is_read
 }
 
 /// The number of the last error of this thread, which a handler must leave as it was.
