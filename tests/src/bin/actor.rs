@@ -250,7 +250,7 @@ fn fork_early() -> Outcome {
                 let _ = zprof::snapshot();
             }
         });
-        let forked = (0..100).try_for_each(|_| {
+        let forked = (0..20).try_for_each(|_| {
             in_child(|| match zprof::snapshot() {
                 Err(error) if error.kind() == zprof::ErrorKind::WrongState => Ok(()),
                 other => Err(format!("a snapshot without a session: {other:?}").into()),

@@ -12,7 +12,7 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use zprof::{ErrorKind, Profile, ProfilerOptions};
-use zprof_runtime::export::{CheckOptions, check};
+use zprof_runtime::export::{CheckOptions, Finding, FindingKind, check};
 use zprof_tests::profile::{Event, Line, Recorded, Session, Stat, line, stats};
 
 fn options() -> ProfilerOptions {
@@ -22,7 +22,9 @@ fn options() -> ProfilerOptions {
 fn written(profile: zprof::Result<Option<Profile>>) -> Recorded {
     let recorded = Recorded::of(profile.expect("it is written").expect("zprof is enabled"));
     let checked = check(&recorded.space.as_slice(), &CheckOptions::default()).expect("memory can be read");
-    assert_eq!(checked.counts, [], "{:?}", checked.findings);
+    // What the profiler itself warned of is no fault of the file; tests that mean it look at it.
+    let faults: Vec<_> = checked.findings.iter().filter(|finding| finding.kind != FindingKind::Reported).collect();
+    assert_eq!(faults, [] as [&Finding; 0]);
     recorded
 }
 

@@ -16,16 +16,36 @@ pub(crate) fn gate() -> MutexGuard<'static, ()> {
 }
 
 /// Sees to it that the recorder survives a fork; does so once.
+///
+/// A fork that comes while another thread is at it leaves a child in which nobody goes on with it: the child does it anew.
 #[cfg(unix)]
 pub(crate) fn watch() -> io::Result<()> {
-    use std::sync::OnceLock;
+    use std::process;
+    use std::sync::atomic::{AtomicU64, Ordering};
+    use std::thread;
 
-    static WATCHING: OnceLock<i32> = OnceLock::new();
-    let status = *WATCHING.get_or_init(|| {
-        // SAFETY: the three functions are `extern "C"`, never unwind, and live as long as the program.
-        unsafe { libc::pthread_atfork(Some(hooks::before), Some(hooks::in_parent), Some(hooks::in_child)) }
-    });
-    if status == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(status)) }
+    /// 0, then this with the id of the process that is at it, then the other with the status.
+    static WATCHING: AtomicU64 = AtomicU64::new(0);
+    const AT_IT: u64 = 1 << 32;
+    const DONE: u64 = 2 << 32;
+
+    loop {
+        // Acquire pairs with the Release below: the hooks are in place.
+        let state = WATCHING.load(Ordering::Acquire);
+        if state & DONE != 0 {
+            let status = i32::try_from(state & !DONE).unwrap_or(libc::ENOMEM);
+            return if status == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(status)) };
+        }
+        let own = AT_IT | u64::from(process::id());
+        if state == own {
+            thread::yield_now();
+        } else if WATCHING.compare_exchange(state, own, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
+            // SAFETY: the three functions are `extern "C"`, never unwind, and live as long as the program.
+            let status =
+                unsafe { libc::pthread_atfork(Some(hooks::before), Some(hooks::in_parent), Some(hooks::in_child)) };
+            WATCHING.store(DONE | u64::from(status.unsigned_abs()), Ordering::Release);
+        }
+    }
 }
 
 /// Nothing forks here.
@@ -58,7 +78,13 @@ mod hooks {
         static HELD: Cell<Option<ManuallyDrop<Held>>> = const { Cell::new(None) };
     }
 
+    // Each of these may be called twice, where a process and its child have both asked for it.
+
     pub(super) extern "C" fn before() {
+        if let Some(held) = HELD.take() {
+            HELD.set(Some(held));
+            return;
+        }
         let held = (bridge::held::hold(), super::GATE.lock(), thread::SHARED.hold(), helper::hold(), annotate::hold());
         HELD.set(Some(ManuallyDrop::new(held)));
     }

@@ -148,8 +148,7 @@ pub fn init_from_env() -> Result<bool> {
     }
     let main = std::env::var_os(env::MAIN).unwrap_or_default();
     let failed = |error: Error| {
-        let what = format_args!("no profile, which `ZPROF={}` asked for", main.to_string_lossy());
-        error.in_one().context(what)
+        error.in_one().context(format_args!("no profile, which `ZPROF={}` asked for", main.to_string_lossy()))
     };
     let profiler = start(&request).map_err(failed)?;
     if let Err(error) = ends::watch() {
