@@ -27,11 +27,18 @@ pub fn name_thread(name: impl AsRef<str>) {
 
 /// Names the threads of a pool by their numbers: gives a function that calls the thread that it runs on `<pool> <number>`.
 ///
-/// It is what rayon takes, whose threads have no names of their own:
+/// It is what rayon takes, whose threads have no names of their own, as
+/// `ThreadPoolBuilder::new().start_handler(zprof::name_worker("rayon"))`, and what any pool can call:
 ///
-/// ```ignore
-/// let pool = rayon::ThreadPoolBuilder::new().start_handler(zprof::name_worker("rayon"));
-/// pool.build_global()?; // lines `rayon 0`, `rayon 1`, …
+/// ```
+/// # use zprof_runtime as zprof;
+/// let named = zprof::name_worker("loader");
+/// std::thread::scope(|scope| {
+///     for number in 0..4 {
+///         let named = &named;
+///         scope.spawn(move || named(number)); // lines `loader 0` to `loader 3`
+///     }
+/// });
 /// ```
 #[inline]
 pub fn name_worker(pool: impl AsRef<str> + Send + Sync + 'static) -> impl Fn(usize) + Send + Sync + 'static {
