@@ -7,10 +7,10 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use serde::Serialize;
-use zprof_runtime::export::{AsyncSummary, ScopeSummary};
 
 use crate::args::{Answer, Planes};
 use crate::cli::usage;
+use crate::measured::Measured;
 use crate::output::{print, print_json};
 use crate::summary::{Summed, sum_up};
 use crate::table::{self, Table};
@@ -123,11 +123,14 @@ fn sides(spaces: &[Summed], by_host: bool) -> BTreeMap<Key, Side> {
         let host = by_host.then(|| space.host.clone());
         for plane in &summary.planes {
             for scope in &plane.scopes {
-                sides.insert((host.clone(), plane.name.clone(), scope.name.clone()), Side::new(scope));
+                sides.insert(
+                    (host.clone(), plane.name.clone(), scope.name.clone()),
+                    Side::new(Measured::of_scope(scope)),
+                );
             }
             for spans in &plane.async_spans {
                 let name = format!("{} (async)", spans.name);
-                sides.insert((host.clone(), plane.name.clone(), name), Side::of_async(spans));
+                sides.insert((host.clone(), plane.name.clone(), name), Side::new(Measured::of_async(spans)));
             }
         }
     }
@@ -135,14 +138,9 @@ fn sides(spaces: &[Summed], by_host: bool) -> BTreeMap<Key, Side> {
 }
 
 impl Side {
-    fn new(scope: &ScopeSummary) -> Self {
-        let deviation_ps = scope.runs.as_ref().and_then(|runs| runs.deviation_ps);
-        Self { count: scope.count, mean_ps: scope.mean_ps(), total_ps: scope.total_ps, deviation_ps }
-    }
-
-    fn of_async(spans: &AsyncSummary) -> Self {
-        let deviation_ps = spans.runs.as_ref().and_then(|runs| runs.deviation_ps);
-        Self { count: spans.count, mean_ps: spans.mean_ps(), total_ps: spans.total_ps, deviation_ps }
+    fn new(row: Measured<'_>) -> Self {
+        let Measured { count, mean_ps, total_ps, .. } = row;
+        Self { count, mean_ps, total_ps, deviation_ps: row.deviation_ps() }
     }
 
     fn sample(&self) -> Option<Sample> {

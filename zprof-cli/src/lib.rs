@@ -12,6 +12,7 @@ mod flame;
 mod format;
 mod input;
 mod man;
+mod measured;
 mod neuron;
 mod nsys;
 mod output;

@@ -13,6 +13,7 @@ use zprof_runtime::export::{AsyncSummary, PlaneSummary, ScopeSummary, StepSeries
 use crate::args::{Answer, Input, Planes, ROWS};
 use crate::csv;
 use crate::input::{self, Profile, Space};
+use crate::measured::Measured;
 use crate::output::{print, print_json};
 use crate::table::{self, Table};
 use crate::units::{count, counted, counted_all, duration, duration_of, duration_of_all};
@@ -96,8 +97,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let mut spaces = sum_up(input::open(&args.input.input)?, &args.planes)?;
     let top = args.answer.rows();
     for plane in spaces.iter_mut().flat_map(|space| &mut space.summary.planes) {
-        args.sort.apply(&mut plane.scopes);
-        args.sort.apply_to_async(&mut plane.async_spans);
+        args.sort.apply(&mut plane.scopes, |scope| Measured::of_scope(scope));
+        args.sort.apply(&mut plane.async_spans, |spans| Measured::of_async(spans));
     }
     if args.answer.json {
         print_json(&spaces.iter().map(|space| json::Space::new(space, top)).collect::<Vec<_>>())?;
@@ -115,27 +116,15 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
 
 impl Sort {
     /// Sorts by the key, the largest first but for names; what is equal by name.
-    fn apply(self, scopes: &mut [ScopeSummary]) {
-        scopes.sort_by(|left, right| left.name.cmp(&right.name));
+    fn apply<T>(self, rows: &mut [T], of: fn(&T) -> Measured<'_>) {
+        rows.sort_by(|left, right| of(left).name.cmp(of(right).name));
         match self {
-            Self::Total => scopes.sort_by_key(|scope| Reverse(scope.total_ps)),
-            Self::SelfTime => scopes.sort_by_key(|scope| Reverse(scope.self_ps)),
-            Self::Count => scopes.sort_by_key(|scope| Reverse(scope.count)),
-            Self::Mean => scopes.sort_by(|left, right| right.mean_ps().total_cmp(&left.mean_ps())),
-            Self::P99 => scopes.sort_by_key(|scope| Reverse(scope.runs.as_ref().map(|runs| runs.p99_ps))),
-            Self::Max => scopes.sort_by_key(|scope| Reverse(scope.runs.as_ref().map(|runs| runs.max_ps))),
-            Self::Name => {}
-        }
-    }
-
-    fn apply_to_async(self, spans: &mut [AsyncSummary]) {
-        spans.sort_by(|left, right| left.name.cmp(&right.name));
-        match self {
-            Self::Total | Self::SelfTime => spans.sort_by_key(|spans| Reverse(spans.total_ps)),
-            Self::Count => spans.sort_by_key(|spans| Reverse(spans.count)),
-            Self::Mean => spans.sort_by(|left, right| right.mean_ps().total_cmp(&left.mean_ps())),
-            Self::P99 => spans.sort_by_key(|spans| Reverse(spans.runs.as_ref().map(|runs| runs.p99_ps))),
-            Self::Max => spans.sort_by_key(|spans| Reverse(spans.runs.as_ref().map(|runs| runs.max_ps))),
+            Self::Total => rows.sort_by_key(|row| Reverse(of(row).total_ps)),
+            Self::SelfTime => rows.sort_by_key(|row| Reverse(of(row).self_ps)),
+            Self::Count => rows.sort_by_key(|row| Reverse(of(row).count)),
+            Self::Mean => rows.sort_by(|left, right| of(right).mean_ps.total_cmp(&of(left).mean_ps)),
+            Self::P99 => rows.sort_by_key(|row| Reverse(of(row).of_runs(|runs| runs.p99_ps))),
+            Self::Max => rows.sort_by_key(|row| Reverse(of(row).of_runs(|runs| runs.max_ps))),
             Self::Name => {}
         }
     }
@@ -316,64 +305,47 @@ fn write_rest(out: &mut dyn Write, all: usize, top: usize, what: &str) -> io::Re
     }
 }
 
+/// Column heads of [`runs_cells`].
+const RUNS_HEAD: &str = "mean_ps,min_ps,p50_ps,p99_ps,max_ps,deviation_ps";
+
+/// The mean, and how the runs lie around it; empty where that is not known.
+fn runs_cells(row: Measured<'_>) -> [String; 6] {
+    let known = |time| row.of_runs(time).map(|time| time.to_string()).unwrap_or_default();
+    [
+        row.mean_ps.to_string(),
+        known(|runs| runs.min_ps),
+        known(|runs| runs.p50_ps),
+        known(|runs| runs.p99_ps),
+        known(|runs| runs.max_ps),
+        row.deviation_ps().map(|deviation| deviation.to_string()).unwrap_or_default(),
+    ]
+}
+
 fn write_scopes_csv(out: &mut dyn Write, spaces: &[Summed], top: usize) -> io::Result<()> {
-    let head = "space,plane,scope,count,total_ps,self_ps,mean_ps,min_ps,p50_ps,p99_ps,max_ps,deviation_ps";
-    writeln!(out, "{head}")?;
+    writeln!(out, "space,plane,scope,count,total_ps,self_ps,{RUNS_HEAD}")?;
     for (space, plane) in planes(spaces) {
         for scope in plane.scopes.iter().take(top) {
-            let runs = scope.runs.as_ref();
-            let known = |value: Option<u64>| value.map(|value| value.to_string()).unwrap_or_default();
-            let deviation = runs.and_then(|runs| runs.deviation_ps);
-            csv::write_row(
-                out,
-                &[
-                    space.clone(),
-                    plane.name.clone(),
-                    scope.name.clone(),
-                    scope.count.to_string(),
-                    scope.total_ps.to_string(),
-                    scope.self_ps.to_string(),
-                    scope.mean_ps().to_string(),
-                    known(runs.map(|runs| runs.min_ps)),
-                    known(runs.map(|runs| runs.p50_ps)),
-                    known(runs.map(|runs| runs.p99_ps)),
-                    known(runs.map(|runs| runs.max_ps)),
-                    deviation.map(|deviation| deviation.to_string()).unwrap_or_default(),
-                ],
-            )?;
+            let mut cells = vec![space.clone(), plane.name.clone(), scope.name.clone()];
+            cells.extend([scope.count.to_string(), scope.total_ps.to_string(), scope.self_ps.to_string()]);
+            cells.extend(runs_cells(Measured::of_scope(scope)));
+            csv::write_row(out, &cells)?;
         }
     }
     Ok(())
 }
 
 fn write_async_csv(out: &mut dyn Write, spaces: &[Summed], top: usize) -> io::Result<()> {
-    let head = "space,plane,async,count,total_ps,polls,polled_ps,waiting_ps,mean_ps,min_ps,p50_ps,p99_ps,max_ps";
-    writeln!(out, "{head},deviation_ps")?;
+    writeln!(out, "space,plane,async,count,total_ps,polls,polled_ps,waiting_ps,{RUNS_HEAD}")?;
     for (space, plane) in planes(spaces) {
         for spans in plane.async_spans.iter().take(top) {
-            let (runs, polls) = (spans.runs.as_ref(), spans.polls.as_ref());
-            let known = |value: Option<u64>| value.map(|value| value.to_string()).unwrap_or_default();
-            let all = |value: Option<u128>| value.map(|value| value.to_string()).unwrap_or_default();
-            let deviation = runs.and_then(|runs| runs.deviation_ps);
-            csv::write_row(
-                out,
-                &[
-                    space.clone(),
-                    plane.name.clone(),
-                    spans.name.clone(),
-                    spans.count.to_string(),
-                    spans.total_ps.to_string(),
-                    known(polls.map(|polls| polls.count)),
-                    all(polls.map(|polls| polls.total_ps)),
-                    all(spans.waiting_ps()),
-                    spans.mean_ps().to_string(),
-                    known(runs.map(|runs| runs.min_ps)),
-                    known(runs.map(|runs| runs.p50_ps)),
-                    known(runs.map(|runs| runs.p99_ps)),
-                    known(runs.map(|runs| runs.max_ps)),
-                    deviation.map(|deviation| deviation.to_string()).unwrap_or_default(),
-                ],
-            )?;
+            let polls = spans.polls.as_ref();
+            let mut cells = vec![space.clone(), plane.name.clone(), spans.name.clone()];
+            cells.extend([spans.count.to_string(), spans.total_ps.to_string()]);
+            cells.push(polls.map(|polls| polls.count.to_string()).unwrap_or_default());
+            cells.push(polls.map(|polls| polls.total_ps.to_string()).unwrap_or_default());
+            cells.push(spans.waiting_ps().map(|waiting| waiting.to_string()).unwrap_or_default());
+            cells.extend(runs_cells(Measured::of_async(spans)));
+            csv::write_row(out, &cells)?;
         }
     }
     Ok(())
@@ -415,7 +387,7 @@ fn planes(spaces: &[Summed]) -> impl Iterator<Item = (&String, &PlaneSummary)> {
 
 /// What `--json` prints: a list of spaces. Times are picoseconds; what is not known is null.
 mod json {
-    use super::{AsyncSummary, PlaneSummary, ScopeSummary, Serialize, StepSeries, Summed};
+    use super::{AsyncSummary, Measured, PlaneSummary, ScopeSummary, Serialize, StepSeries, Summed};
 
     #[derive(Serialize)]
     pub(super) struct Space<'s> {
@@ -456,6 +428,13 @@ mod json {
         count: u64,
         total_ps: u128,
         self_ps: u128,
+        #[serde(flatten)]
+        spread: Spread,
+    }
+
+    /// The mean, and how the runs lie around it.
+    #[derive(Serialize)]
+    struct Spread {
         mean_ps: f64,
         min_ps: Option<u64>,
         p50_ps: Option<u64>,
@@ -472,12 +451,8 @@ mod json {
         polls: Option<u64>,
         polled_ps: Option<u128>,
         waiting_ps: Option<u128>,
-        mean_ps: f64,
-        min_ps: Option<u64>,
-        p50_ps: Option<u64>,
-        p99_ps: Option<u64>,
-        max_ps: Option<u64>,
-        deviation_ps: Option<f64>,
+        #[serde(flatten)]
+        spread: Spread,
     }
 
     #[derive(Serialize)]
@@ -528,27 +503,34 @@ mod json {
         }
     }
 
+    impl Spread {
+        fn new(row: Measured<'_>) -> Self {
+            Self {
+                mean_ps: row.mean_ps,
+                min_ps: row.of_runs(|runs| runs.min_ps),
+                p50_ps: row.of_runs(|runs| runs.p50_ps),
+                p99_ps: row.of_runs(|runs| runs.p99_ps),
+                max_ps: row.of_runs(|runs| runs.max_ps),
+                deviation_ps: row.deviation_ps(),
+            }
+        }
+    }
+
     impl<'s> Scope<'s> {
         fn new(scope: &'s ScopeSummary) -> Self {
-            let runs = scope.runs.as_ref();
             Self {
                 name: &scope.name,
                 count: scope.count,
                 total_ps: scope.total_ps,
                 self_ps: scope.self_ps,
-                mean_ps: scope.mean_ps(),
-                min_ps: runs.map(|runs| runs.min_ps),
-                p50_ps: runs.map(|runs| runs.p50_ps),
-                p99_ps: runs.map(|runs| runs.p99_ps),
-                max_ps: runs.map(|runs| runs.max_ps),
-                deviation_ps: runs.and_then(|runs| runs.deviation_ps),
+                spread: Spread::new(Measured::of_scope(scope)),
             }
         }
     }
 
     impl<'s> Async<'s> {
         fn new(spans: &'s AsyncSummary) -> Self {
-            let (runs, polls) = (spans.runs.as_ref(), spans.polls.as_ref());
+            let polls = spans.polls.as_ref();
             Self {
                 name: &spans.name,
                 count: spans.count,
@@ -556,12 +538,7 @@ mod json {
                 polls: polls.map(|polls| polls.count),
                 polled_ps: polls.map(|polls| polls.total_ps),
                 waiting_ps: spans.waiting_ps(),
-                mean_ps: spans.mean_ps(),
-                min_ps: runs.map(|runs| runs.min_ps),
-                p50_ps: runs.map(|runs| runs.p50_ps),
-                p99_ps: runs.map(|runs| runs.p99_ps),
-                max_ps: runs.map(|runs| runs.max_ps),
-                deviation_ps: runs.and_then(|runs| runs.deviation_ps),
+                spread: Spread::new(Measured::of_async(spans)),
             }
         }
     }
