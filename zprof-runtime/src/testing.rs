@@ -1,11 +1,12 @@
 //! What the tests of this repository reach beneath the face of zprof. Not public API.
 
+use std::ffi::OsString;
 use std::time::Duration;
 
 use crate::error::Result;
 use crate::pjrt::{Capture, Finished};
 pub use crate::pjrt::{Plugin, PluginSession};
-use crate::session::Platform;
+use crate::session::{Platform, ProfilerOptions, env};
 use crate::xspace::collected::decode_space;
 use zprof_proto::prost::Message as _;
 
@@ -46,4 +47,21 @@ pub fn space_bytes(collected: &[u8]) -> Result<Vec<u8>> {
 #[must_use]
 pub fn recorder_bytes() -> usize {
     crate::record::recording::allocated()
+}
+
+/// Reads the variables that ask for a session, as [`init_from_env`](crate::init_from_env) does, from `variables` and not from
+/// the environment. `None` where they ask for none.
+///
+/// # Errors
+///
+/// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) for a value that its variable may not have.
+pub fn requested(variables: &[(OsString, OsString)]) -> Result<Option<ProfilerOptions>> {
+    let get = |name: &str| variables.iter().find(|(key, _)| key == name).map(|(_, value)| value.clone());
+    Ok(env::request(get)?.map(|request| request.options))
+}
+
+/// The warnings for variables whose names begin as zprof's do and are none of them.
+#[must_use]
+pub fn unknown_variables(variables: &[(OsString, OsString)]) -> Vec<String> {
+    env::unknown(variables.iter().cloned())
 }

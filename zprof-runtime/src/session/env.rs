@@ -18,8 +18,8 @@ const FILTER: &str = "ZPROF_FILTER";
 
 /// What the environment asks for.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Request {
-    pub(super) options: ProfilerOptions,
+pub(crate) struct Request {
+    pub(crate) options: ProfilerOptions,
     pub(super) device: Device,
     /// How long the plugin is waited for at the end.
     pub(super) plugin_limit: Duration,
@@ -29,7 +29,7 @@ pub(super) struct Request {
 
 /// What to profile besides the host.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Device {
+pub(crate) enum Device {
     /// The plugin that is found, if any.
     Any,
     /// The same, but there must be one.
@@ -65,7 +65,7 @@ const OF_THE_COMMAND: [&str; 3] = ["ZPROF_NO_SUDO", "ZPROF_NSYS_ARGS", "ZPROF_RO
 const NEAR: usize = 2;
 
 /// What to say of variables whose names look like ours and are not.
-pub(super) fn unknown(variables: impl Iterator<Item = (OsString, OsString)>) -> Vec<String> {
+pub(crate) fn unknown(variables: impl Iterator<Item = (OsString, OsString)>) -> Vec<String> {
     let known = || VARIABLES.iter().map(|(name, _)| *name).chain([FILTER]);
     let of_others = |name: &str| OF_THE_COMMAND.contains(&name);
     let names = variables.filter(|(_, value)| !value.is_empty()).map(|(name, _)| name.to_string_lossy().into_owned());
@@ -98,7 +98,7 @@ fn distance(from: &str, to: &str) -> usize {
 }
 
 /// What the environment asks for, as `get` gives its variables; `None` where it asks for nothing.
-pub(super) fn request(get: impl Fn(&str) -> Option<OsString>) -> Result<Option<Request>> {
+pub(crate) fn request(get: impl Fn(&str) -> Option<OsString>) -> Result<Option<Request>> {
     let get = |name: &str| get(name).filter(|value| !value.is_empty());
     let Some(main) = get(MAIN).filter(|value| switch(value) != Some(false)) else { return Ok(None) };
     let mut request = Request {

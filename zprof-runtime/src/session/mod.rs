@@ -3,7 +3,7 @@
 mod counters;
 mod device;
 mod ends;
-mod env;
+pub(crate) mod env;
 mod exit;
 mod files;
 mod host;
