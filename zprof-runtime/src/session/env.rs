@@ -82,9 +82,14 @@ pub(crate) fn unknown(variables: impl Iterator<Item = (OsString, OsString)>) -> 
     unknown.into_iter().map(told).collect()
 }
 
-/// How many letters must go, come or change to make one text of the other.
+/// How many letters must go, come or change to make one text of the other. For texts whose lengths differ by more than
+/// [`NEAR`], that difference, which is the least that it can be.
 fn distance(from: &str, to: &str) -> usize {
     let to: Vec<char> = to.chars().collect();
+    let apart = from.chars().count().abs_diff(to.len());
+    if apart > NEAR {
+        return apart;
+    }
     let mut row: Vec<usize> = (0..=to.len()).collect();
     for (index, letter) in from.chars().enumerate() {
         let mut diagonal = std::mem::replace(&mut row[0], index + 1);
