@@ -2,6 +2,7 @@
 
 use std::env;
 
+#[expect(clippy::disallowed_methods, reason = "cargo tells a build script what it builds by variables")]
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
     let variable = |name: &str| env::var(name).unwrap_or_default();

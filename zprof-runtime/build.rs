@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 const LEVELS: [&str; 4] = ["off", "critical", "info", "verbose"];
 
+#[expect(clippy::disallowed_methods, reason = "cargo tells a build script what it builds by variables")]
 fn main() -> ExitCode {
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rerun-if-env-changed=CARGO_CFG_ZPROF_MAX_LEVEL");

@@ -34,6 +34,8 @@ mod perfetto;
 mod pjrt;
 mod pjrt_example;
 mod post_process;
+#[cfg(unix)]
+mod privileged;
 mod shapes;
 mod summary;
 mod tidy;

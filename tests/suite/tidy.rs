@@ -21,6 +21,7 @@ const UNSAFE: &[&str] = &[
     "zprof-runtime/src/annotate/roctx.rs",
     "zprof-runtime/src/annotate/signpost/system.rs",
     "zprof-runtime/src/dylib.rs",
+    "zprof-runtime/src/environment.rs",
     "zprof-runtime/src/export/text.rs",
     "zprof-runtime/src/os.rs",
     "zprof-runtime/src/pjrt/abi.rs",
@@ -54,6 +55,7 @@ const CONDITIONAL: &[&str] = &[
     "zprof-runtime/src/bridge/held.rs",
     "zprof-runtime/src/clock.rs",
     "zprof-runtime/src/dylib.rs",
+    "zprof-runtime/src/environment.rs",
     "zprof-runtime/src/lib.rs",
     "zprof-runtime/src/record/fork.rs",
     "zprof-runtime/src/os.rs",
@@ -238,6 +240,27 @@ fn libraries_are_loaded_in_one_place() {
     let loads = |file: &Source| file.path.starts_with("zprof") && file.text.contains("libloading");
     let loading: Vec<String> = sources().into_iter().filter(loads).map(|file| file.path).collect();
     assert_eq!(loading, ["zprof-runtime/src/dylib.rs"]);
+}
+
+/// Whether the code reads the environment, by itself or through a function that does. Comments do not count.
+fn reads_environment(text: &str) -> bool {
+    let code = text.lines().map(str::trim_start).filter(|line| !line.starts_with("//"));
+    let readers = ["env::var", "var_os(", "vars_os(", "temp_dir(", "home_dir(", "getenv(", "environ;"];
+    code.into_iter().any(|line| readers.iter().any(|reader| line.contains(reader)))
+}
+
+#[test]
+fn the_environment_is_read_in_one_place() {
+    assert!(reads_environment("    let path = std::env::var_os(\"PATH\");"));
+    assert!(!reads_environment("//! let folder = std::env::temp_dir();"));
+    // Build scripts run inside cargo, which tells them by variables what it builds.
+    let is_product = |file: &Source| file.path.starts_with("zprof") && file.path.contains("/src/");
+    let reading = sources().into_iter().filter(|file| is_product(file) && reads_environment(file.product()));
+    assert_eq!(
+        reading.map(|file| file.path).collect::<Vec<_>>(),
+        ["zprof-runtime/src/environment.rs"],
+        "use `zprof_runtime::environment`, which gives nothing to programs with raised privileges"
+    );
 }
 
 /// Public items as written, from `pub` to the body or the semicolon.

@@ -35,12 +35,20 @@ use std::io;
 use std::process::ExitCode;
 
 use clap::Parser;
+use zprof_runtime::environment;
 
 /// Runs the command line and says how it went: 0, 1 for what failed, 2 for what cannot be asked, or the exit code of a
 /// program that was run.
 #[must_use]
 pub fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     let arguments: Vec<OsString> = arguments.collect();
+    if environment::is_privileged() {
+        output::tell(
+            "this program has been given raised privileges (setuid, setgid or file capabilities) and does not run with them: \
+             it writes files and starts programs that its caller names",
+        );
+        return ExitCode::FAILURE;
+    }
     let result = match doctor::probe::asked(&arguments) {
         Some(plugin) => doctor::probe::run(plugin),
         // Help and usage errors are clap's: it prints them and ends the process with 0 or 2.

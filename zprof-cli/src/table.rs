@@ -3,6 +3,7 @@
 use std::io::{self, IsTerminal, Write};
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+use zprof_runtime::environment::variable;
 
 /// Width where no terminal says it.
 const WIDTH: usize = 120;
@@ -81,7 +82,8 @@ pub(crate) fn width() -> usize {
             return width.into();
         }
     }
-    std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok()).filter(|width| *width > 0).unwrap_or(WIDTH)
+    let columns = variable("COLUMNS").and_then(|columns| columns.to_str()?.parse().ok());
+    columns.filter(|width| *width > 0).unwrap_or(WIDTH)
 }
 
 /// A text without what would move the cursor or break the line.

@@ -7,6 +7,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use zprof_runtime::environment::variable;
+
 const SHELLS: [(&str, &str); 3] = [("bash", "zprof.bash"), ("zsh", "_zprof"), ("fish", "zprof.fish")];
 
 fn package() -> &'static Path {
@@ -29,7 +31,7 @@ fn zprof(arguments: &[&str]) -> String {
 /// Compares what is in the repository with what was made, file by file; or replaces it.
 fn check(folder: &str, made: &BTreeMap<String, String>) {
     let folder = package().join(folder);
-    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+    if variable("UPDATE_GOLDEN").is_some() {
         // What is no longer made goes with it.
         let _ = fs::remove_dir_all(&folder);
         fs::create_dir_all(&folder).expect("is created");

@@ -6,6 +6,8 @@ pub(crate) mod ceiling;
 #[cfg(not(zprof_loom))]
 pub(crate) mod clock;
 pub(crate) mod decimal;
+#[doc(hidden)] // for the command
+pub mod environment;
 pub mod error;
 #[cfg(not(zprof_loom))]
 pub(crate) mod os;

@@ -1,6 +1,5 @@
 //! `zprof neuron profile`: runs a program with the Neuron runtime's inspection on, into a folder of its own.
 
-use std::env;
 use std::ffi::OsString;
 use std::fs;
 use std::io;
@@ -12,7 +11,7 @@ use jiff::Timestamp;
 
 use super::{NAME, ROOT, explorer, require};
 use crate::output::tell;
-use crate::run::{CommandLine, Launch, Program, SKIP_PJRT, execute, print_commands};
+use crate::run::{CommandLine, Launch, Program, SKIP_PJRT, execute, print_commands, variable};
 
 /// Run a program and keep its profile in a folder of its own.
 #[derive(Debug, clap::Args)]
@@ -32,11 +31,11 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     // The program may change its folder before it writes.
     let root = std::path::absolute(&args.root).unwrap_or_else(|_| args.root.clone());
     if args.program.dry_run {
-        return print_commands(&[command(&root.join(name), &args.program.program, env::var_os("XLA_FLAGS"))]);
+        return print_commands(&[command(&root.join(name), &args.program.program, variable("XLA_FLAGS"))]);
     }
     require()?;
     let run = create(&root, &name)?;
-    let command = command(&run, &args.program.program, env::var_os("XLA_FLAGS"));
+    let command = command(&run, &args.program.program, variable("XLA_FLAGS"));
     let ended = execute(&Launch { tool: NAME, command: &command, program: &args.program.program });
     // Whatever has become of it: what was written is there.
     tell(format_args!("report: {}", run.display()));

@@ -11,6 +11,8 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
+use super::variables::variable;
+
 /// A tool that is not here.
 #[derive(Debug)]
 pub(crate) struct Missing {
@@ -31,7 +33,7 @@ impl std::error::Error for Missing {}
 
 /// A tool of `PATH`, by the path that is tried first.
 pub(crate) fn on_path(name: &str) -> Option<PathBuf> {
-    let path = env::var_os("PATH").unwrap_or_default();
+    let path = variable("PATH").unwrap_or_default();
     env::split_paths(&path).map(|folder| folder.join(name)).find(|path| is_executable(path))
 }
 

@@ -1,12 +1,8 @@
 //! Variables of the environment that change what is run: ours, and ZML's under their names.
 
-use std::env;
 use std::ffi::OsString;
 
-/// The value of a variable; empty counts as not set.
-pub(crate) fn variable(name: &str) -> Option<OsString> {
-    env::var_os(name).filter(|value| !value.is_empty())
-}
+pub(crate) use zprof_runtime::environment::variable;
 
 /// Whether a switch is on: set, and neither empty nor `0`.
 pub(crate) fn is_set(names: &[&str]) -> bool {

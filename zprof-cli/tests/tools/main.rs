@@ -5,6 +5,7 @@
 mod commands;
 mod doctor;
 mod neuron;
+mod privileges;
 mod real_nsys;
 mod signals;
 mod stand_in;

@@ -4,9 +4,11 @@ use std::env;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use zprof_runtime::environment::variable;
+
 /// The example, built with the ranges that nsys sees.
 fn llm(repository: &Path) -> PathBuf {
-    let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    let mut cargo = Command::new(variable("CARGO").unwrap_or_else(|| "cargo".into()));
     cargo.args(["build", "--quiet", "-p", "zprof-examples", "--example", "llm", "--features", "nvtx"]);
     let output = cargo.current_dir(repository).output().expect("cargo runs");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -24,7 +26,7 @@ fn the_llm_examples_ranges_are_in_the_report() {
     let path = env::join_paths(
         [nsys.parent().expect("a folder").to_owned()]
             .into_iter()
-            .chain(env::split_paths(&env::var_os("PATH").expect("set"))),
+            .chain(env::split_paths(&variable("PATH").expect("set"))),
     );
     let path = path.expect("no colons");
 

@@ -4,6 +4,8 @@ use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Command, Stdio};
 
+use zprof_runtime::environment::variable;
+
 use crate::stand_in::{Bench, err};
 
 /// The program: a process that says that it is ready, writes signals down, and ends at the first if it is asked to.
@@ -165,7 +167,7 @@ fn on_terminal(bench: &Bench, steps: &str, arguments: &[&str]) -> std::process::
     let mut python = Command::new("python3");
     python.args(["-c", TERMINAL, steps, env!("CARGO_BIN_EXE_zprof")]).args(arguments).current_dir(bench.work());
     python.env_clear().envs(zprof.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    python.env("PATH", format!("{}/bin:{}", bench.root().display(), std::env::var("PATH").expect("set")));
+    python.env("PATH", format!("{}/bin:{}", bench.root().display(), variable("PATH").expect("set").display()));
     python.env("SEEN", bench.path("seen")).output().expect("python3 runs")
 }
 

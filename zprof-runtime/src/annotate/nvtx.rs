@@ -15,6 +15,7 @@ use nvtx_sys::{
 
 use super::{Backend, Label};
 use crate::dylib::Library;
+use crate::environment;
 use crate::site::{Level, Site};
 use crate::warn::warn;
 
@@ -92,13 +93,17 @@ impl Backend for Nvtx {
     }
 }
 
-/// What the variable names. It is often emptied to be unset.
+/// What the variable names, unless the program runs with raised privileges. It is often emptied to be unset.
 fn injection() -> Option<OsString> {
-    std::env::var_os(INJECTION).filter(|path| !path.is_empty())
+    environment::variable(INJECTION)
 }
 
 /// Our domain of the tool, where there is one.
 fn find() -> Option<Domain> {
+    if environment::is_privileged() {
+        // NVTX reads the variable by itself at its first call, and would load what the caller of the program named.
+        return None;
+    }
     let injection = injection();
     if let Some(path) = &injection {
         // NVTX would do without the tool and say nothing.

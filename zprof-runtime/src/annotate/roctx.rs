@@ -10,6 +10,7 @@ use std::sync::OnceLock;
 
 use super::{Backend, Label};
 use crate::dylib::{Library, LoadError};
+use crate::environment;
 use crate::warn::warn;
 
 /// The backend.
@@ -39,7 +40,7 @@ static FUNCTIONS: OnceLock<Functions> = OnceLock::new();
 
 impl Backend for Roctx {
     fn may_load(&self) -> bool {
-        TOOL_VARIABLES.iter().any(|name| std::env::var_os(name).is_some()) || loaded().is_some()
+        TOOL_VARIABLES.iter().any(|name| environment::variable(name).is_some()) || loaded().is_some()
     }
 
     fn attach(&self) -> bool {

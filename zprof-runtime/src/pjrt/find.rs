@@ -10,6 +10,9 @@
 //! 6. Packages of Python below `PYTHONPATH`, `VIRTUAL_ENV`, `CONDA_PREFIX`, `~/.local`, `/opt/venv`, `/usr/local` and `/usr`:
 //!    `jax_plugins`, `xla_plugins`, `libtpu`, `libneuronxla`, `pjrt_plugin_*`.
 //!
+//! In a process with raised privileges (see `environment`), variables are not read, and a library is tried only if root owns
+//! it with every folder above it and nobody else may write to them: loading it runs its code with these privileges.
+//!
 //! Within the last two, plugins whose device this machine has come first, then those of unknown devices, then those
 //! whose device it has not, then those for the processor. Nothing is run to find out.
 
@@ -20,6 +23,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::plugin::Plugin;
+use crate::environment;
 
 const LIBRARY: &str = "PJRT_PLUGIN_LIBRARY_PATH";
 const NAMED: &str = "PJRT_NAMES_AND_LIBRARY_PATHS";
@@ -58,13 +62,17 @@ trait Machine {
     fn loaded(&self) -> Vec<PathBuf>;
     /// A path of the machine, where it is to be read.
     fn at(&self, path: &str) -> PathBuf;
+    /// Whether this process runs with raised privileges.
+    fn is_privileged(&self) -> bool;
+    /// Whether root alone can replace the file at this canonical path.
+    fn is_of_system(&self, path: &Path) -> bool;
 }
 
 struct This;
 
 impl Machine for This {
     fn variable(&self, name: &str) -> Option<OsString> {
-        env::var_os(name).filter(|value| !value.is_empty())
+        environment::variable(name)
     }
 
     fn loaded(&self) -> Vec<PathBuf> {
@@ -82,6 +90,14 @@ impl Machine for This {
 
     fn at(&self, path: &str) -> PathBuf {
         PathBuf::from(path)
+    }
+
+    fn is_privileged(&self) -> bool {
+        environment::is_privileged()
+    }
+
+    fn is_of_system(&self, path: &Path) -> bool {
+        environment::is_of_system(path)
     }
 }
 
@@ -133,6 +149,11 @@ pub(super) fn find() -> (Option<Plugin>, String) {
     }
     match second {
         Some((plugin, place)) => (Some(plugin), format!("found {place}, and none that can profile{}", told(&misses))),
+        None if environment::is_privileged() => {
+            let why = "this program runs with raised privileges, so the environment is not read and only libraries that \
+                       root alone can replace are tried";
+            (None, format!("no PJRT plugin found; {why}{}", told(&misses)))
+        }
         None => (None, format!("no PJRT plugin found; `{LIBRARY}` names one{}", told(&misses))),
     }
 }
@@ -158,10 +179,13 @@ fn steps(machine: &impl Machine) -> Vec<Step> {
         let mut fresh = Vec::new();
         for candidate in candidates {
             let path = fs::canonicalize(&candidate.path).unwrap_or_else(|_| candidate.path.clone());
-            if !seen.contains(&path) {
-                seen.push(path);
-                fresh.push(candidate);
+            if seen.contains(&path) || machine.is_privileged() && !machine.is_of_system(&path) {
+                continue;
             }
+            // A privileged process loads the very file that was checked, and follows no link that may change meanwhile.
+            let load = if machine.is_privileged() { path.clone() } else { candidate.path };
+            seen.push(path);
+            fresh.push(Candidate { path: load, ..candidate });
         }
         if !fresh.is_empty() {
             steps.push(Step { place: place.to_owned(), named, candidates: fresh });
@@ -294,6 +318,7 @@ mod tests {
         root: tempfile::TempDir,
         variables: Vec<(&'static str, OsString)>,
         loaded: Vec<PathBuf>,
+        is_privileged: bool,
     }
 
     impl Machine for Fake {
@@ -308,6 +333,14 @@ mod tests {
         fn at(&self, path: &str) -> PathBuf {
             self.root.path().join(path.trim_start_matches('/'))
         }
+
+        fn is_privileged(&self) -> bool {
+            self.is_privileged
+        }
+
+        fn is_of_system(&self, path: &Path) -> bool {
+            path.starts_with(self.at("/usr/lib"))
+        }
     }
 
     impl Fake {
@@ -318,7 +351,7 @@ mod tests {
                 fs::create_dir_all(path.parent().expect("a folder")).expect("the folder is ours");
                 fs::write(path, "").expect("the folder is ours");
             }
-            Self { root, variables: Vec::new(), loaded: Vec::new() }
+            Self { root, variables: Vec::new(), loaded: Vec::new(), is_privileged: false }
         }
 
         fn set(&mut self, name: &'static str, value: impl Into<OsString>) {
@@ -389,6 +422,34 @@ mod tests {
                 "in the process (found): app/pjrt_c_api_gpu_plugin.so",
                 "among the system's libraries (found): usr/lib/libtpu.so"
             ]
+        );
+    }
+
+    #[test]
+    fn a_privileged_process_loads_only_the_systems_files_by_their_own_paths() {
+        let mut machine = Fake::with(&[
+            "usr/lib/real/libtpu.so",
+            "usr/lib/pjrt_c_api_gpu_plugin.so",
+            "usr/local/lib/xla_own_plugin.so",
+            "opt/venv/lib/python3.12/site-packages/jax_plugins/any/pjrt_any.so",
+            "caller/pjrt_mapped.so",
+        ]);
+        std::os::unix::fs::symlink(machine.at("/usr/lib/real/libtpu.so"), machine.at("/usr/local/lib/libtpu.so"))
+            .expect("the folder is ours");
+        machine.loaded = vec![machine.at("/caller/pjrt_mapped.so")];
+        assert_eq!(
+            machine.found(),
+            [
+                "in the process (found): caller/pjrt_mapped.so",
+                "among the system's libraries (found): usr/local/lib/xla_own_plugin.so usr/local/lib/libtpu.so \
+                 usr/lib/pjrt_c_api_gpu_plugin.so",
+                "in a Python package (found): opt/venv/lib/python3.12/site-packages/jax_plugins/any/pjrt_any.so",
+            ]
+        );
+        machine.is_privileged = true;
+        assert_eq!(
+            machine.found(),
+            ["among the system's libraries (found): usr/lib/real/libtpu.so usr/lib/pjrt_c_api_gpu_plugin.so"]
         );
     }
 

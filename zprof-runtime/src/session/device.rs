@@ -1,11 +1,11 @@
 //! The plugin's part of a session: started after the host's, ended after it, and joined with it.
 
 use std::borrow::Cow;
-use std::env;
 use std::ops::Range;
 use std::time::Duration;
 
 use super::options::ProfilerOptions;
+use crate::environment;
 use crate::error::{Error, ErrorKind, Result};
 use crate::pjrt::{Capture, Plugin};
 use crate::xspace::join::{Joined, Session, join};
@@ -61,7 +61,7 @@ impl Device {
     pub(super) fn start(plugin: Option<&Plugin>, options: &ProfilerOptions, session: &str) -> Result<Self> {
         let Some(plugin) = plugin else { return Ok(Self::default()) };
         let name = plugin.name().to_owned();
-        if env::var_os("SKIP_PJRT_PROFILER").is_some_and(|value| value == "true") {
+        if environment::variable("SKIP_PJRT_PROFILER").is_some_and(|value| value == "true") {
             log::info!("PJRT plugin `{name}` is left alone, since SKIP_PJRT_PROFILER is `true`");
             return Ok(Self::default());
         }

@@ -11,6 +11,7 @@ use std::time::Duration;
 use super::env::{self, Request};
 use super::{Profile, Profiler, ends};
 use crate::ENABLED;
+use crate::environment;
 use crate::error::{Error, Result};
 use crate::record::recording::keep_out;
 use crate::record::{cut, hears, mark_at, word};
@@ -115,6 +116,11 @@ struct Session {
 /// **Forks.** The child of a fork records nothing and writes nothing. It is profiled by a call of its own of this function, or by
 /// a [`Profiler`]. A daemon calls this after it has forked.
 ///
+/// **Privileges.** A program that runs with raised privileges, by a set-id bit or file capabilities, ignores its environment,
+/// because its caller chose it: this function is `Ok(false)` then, and reports once that `ZPROF` is ignored. A variable would
+/// otherwise let the caller load a library or write a file with the rights of the program. [`Platform::auto`] and live tools
+/// ignore the environment of such a program too.
+///
 /// While it lasts, a thread `zprof-exit` sleeps until the end, and all of Unix's signals are blocked in it.
 ///
 /// # Errors
@@ -142,11 +148,15 @@ pub fn init_from_env() -> Result<bool> {
         State::Over(process) if *process == process::id() => return Ok(false),
         _ => forget(&mut state),
     }
-    let Some(request) = env::request(|name| std::env::var_os(name))? else { return Ok(false) };
-    for warning in env::unknown(std::env::vars_os()) {
+    if environment::is_privileged() {
+        report_withheld();
+        return Ok(false);
+    }
+    let Some(request) = env::request(environment::variable)? else { return Ok(false) };
+    for warning in env::unknown(environment::variables()) {
         warn(warning);
     }
-    let main = std::env::var_os(env::MAIN).unwrap_or_default();
+    let main = environment::variable(env::MAIN).unwrap_or_default();
     let failed = |error: Error| {
         error.in_one().context(format_args!("no profile, which `ZPROF={}` asked for", main.to_string_lossy()))
     };
@@ -159,6 +169,22 @@ pub fn init_from_env() -> Result<bool> {
     let Request { plugin_limit, is_quiet, .. } = request;
     *state = State::Running(Box::new(Session { profiler, process: process::id(), plugin_limit, is_quiet }));
     Ok(true)
+}
+
+/// Says once that the environment of a privileged program is ignored, if it asks for a profile.
+fn report_withheld() {
+    static REPORTED: Once = Once::new();
+    if environment::is_withheld(env::MAIN) {
+        // The value is the caller's own text, and standard error may be a log that the caller cannot write to.
+        REPORTED.call_once(|| {
+            warn(format_args!(
+                "no profile: `{}` is ignored, because this program runs with raised privileges (setuid, setgid or file \
+                 capabilities) and its caller chose the environment; run it without them, or let it start a `Profiler` \
+                 itself",
+                env::MAIN
+            ));
+        });
+    }
 }
 
 thread_local! {

@@ -48,6 +48,10 @@ impl Platform {
     /// In the last two, plugins whose device this machine has come first. A plugin that fails to load is passed over; one
     /// that the environment names goes to the log then.
     ///
+    /// In a program that runs with raised privileges (setuid, setgid or file capabilities) no variable is read. Of what the
+    /// other places have, only a library that root alone can replace is tried there: root owns the file and every folder
+    /// above it, and nobody else may write to them.
+    ///
     /// # Errors
     ///
     /// None at present: where nothing can be used, the host is left.
