@@ -226,6 +226,18 @@ fn options_that_cannot_work_are_refused() {
         "`override_hostname` is a path; give a plain name: \"a/b\""
     );
     assert_eq!(
+        invalid(options().session_id("12:30")),
+        "`session_id` holds `:`, which no file name on Windows can have; leave it out: \"12:30\""
+    );
+    assert_eq!(
+        invalid(options().session_id("v1.")),
+        "`session_id` ends in a dot or a space, which Windows drops from file names; leave it out: \"v1.\""
+    );
+    assert_eq!(
+        invalid(options().override_hostname("aux.7")),
+        "`override_hostname` is the device `aux` on Windows; give another name: \"aux.7\""
+    );
+    assert_eq!(
         invalid(ProfilerOptions::default().repository_path("")),
         "`repository_path` is empty; give the folder that shall hold `plugins/profile`"
     );

@@ -52,6 +52,7 @@ const CONDITIONAL: &[&str] = &[
     "zprof-runtime/src/annotate/mod.rs",
     "zprof-runtime/src/annotate/nvtx.rs",
     "zprof-runtime/src/annotate/signpost/mod.rs",
+    "zprof-runtime/src/atomic.rs",
     "zprof-runtime/src/bridge/held.rs",
     "zprof-runtime/src/clock.rs",
     "zprof-runtime/src/dylib.rs",
@@ -70,6 +71,7 @@ const CONDITIONAL: &[&str] = &[
     "zprof-runtime/src/session/ends/mod.rs",
     "zprof-runtime/src/session/ends/unix.rs",
     "zprof-runtime/src/session/exit.rs",
+    "zprof-runtime/src/session/run_names.rs",
     "zprof-runtime/src/xspace/source.rs",
 ];
 

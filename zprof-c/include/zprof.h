@@ -182,8 +182,8 @@ enum {
 typedef struct zprof_options {
     size_t size;                 /* sizeof(zprof_options) */
     const char *repository_path; /* the log directory; NULL is /tmp/xprof */
-    const char *session_id;      /* name of the run's folder below it; NULL is "profiling" */
-    const char *hostname;        /* host part of the file names; NULL is "profiling" */
+    const char *session_id;      /* name of the run's folder below it, which Windows too can have; NULL is "profiling" */
+    const char *hostname;        /* host part of the file names, which Windows too can have; NULL is "profiling" */
     const char *plugin;          /* PJRT plugin: NULL is none, "auto" the one that is found, else the path of its library */
     const char *directives;      /* levels of modules, "my_lib=verbose,other=off"; NULL is none */
     uint64_t filter_mask;        /* UINT64_MAX takes all scopes */

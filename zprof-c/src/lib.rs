@@ -20,6 +20,9 @@
 //!
 //! Nothing panics across the boundary, and nothing here is meant to be called from Rust but [`flow_number`].
 
+#[cfg(not(target_has_atomic = "64"))]
+compile_error!("the header of zprof-c reads a 64-bit atomic, and this target has none; leave zprof-c out there");
+
 #[allow(unsafe_code)] // reads what C points to
 pub mod abi;
 #[allow(unsafe_code)] // as above

@@ -4,9 +4,9 @@
 //! destructor. Those that are deeper go to the recorder's own list.
 
 use std::cell::Cell;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
-use crate::recorder::{self, Key, RawGuard, RawSite, RawValue};
+use crate::recorder::{self, AtomicU64, Key, RawGuard, RawSite, RawValue};
 
 /// Scopes in the array of a thread.
 const DEEP: usize = 32;

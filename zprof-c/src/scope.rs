@@ -2,11 +2,10 @@
 
 use std::borrow::Cow;
 use std::ffi::{CStr, c_char};
-use std::sync::atomic::AtomicU64;
 use std::{ptr, slice, str};
 
 use crate::abi::{self, Arg, Scope, Site, UNTIL_NUL, kind};
-use crate::recorder::{self, MOST_KEYS, RawGuard, RawSite, RawValue, is_off};
+use crate::recorder::{self, AtomicU64, MOST_KEYS, RawGuard, RawSite, RawValue, is_off};
 use crate::{names, open, shielded, site};
 
 /// Where the word is that says who listens.

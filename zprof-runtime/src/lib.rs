@@ -2,6 +2,7 @@
 //!
 //! Programs use it through the `zprof` crate, which re-exports what is public here.
 
+pub(crate) mod atomic;
 pub(crate) mod ceiling;
 #[cfg(not(zprof_loom))]
 pub(crate) mod clock;
@@ -51,11 +52,18 @@ pub mod bridge {
     pub mod tracing;
 }
 
+#[cfg(all(feature = "enable", not(target_has_atomic = "64")))]
+compile_error!(
+    "zprof records with 64-bit atomics, which this target lacks; leave the feature `enable` off (`default-features = false` \
+     of the crate `zprof`), and marks compile to nothing"
+);
+
 /// Sites and scopes that are made while the program runs, for bridges from other libraries and languages. Not public API: it
 /// changes with what is built on it.
 #[cfg(not(zprof_loom))]
 #[doc(hidden)]
 pub mod raw {
+    pub use crate::atomic::AtomicU64;
     pub use crate::record::raw::{
         Description, Key, MOST_KEYS, MOST_SITES, RawGuard, RawSite, RawValue, STATE, Values, Whole, begin, count, end,
         heard_level, hold, instant, listens, look, note, open, sites, take, watch,

@@ -44,7 +44,9 @@ pub(crate) fn thread_id() -> u64 {
 /// A number that no other thread of this process has; this system's own id needs a binding that is not built in.
 #[cfg(not(any(target_os = "linux", target_os = "android", target_os = "macos")))]
 pub(crate) fn thread_id() -> u64 {
-    use std::sync::atomic::{AtomicU64, Ordering};
+    use std::sync::atomic::Ordering;
+
+    use crate::atomic::AtomicU64;
 
     static NEXT: AtomicU64 = AtomicU64::new(1);
     NEXT.fetch_add(1, Ordering::Relaxed)

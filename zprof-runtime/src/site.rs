@@ -1,6 +1,8 @@
 //! Call sites: what the compiler knows of a scope, fixed in the binary as one static each.
 
-use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+use crate::atomic::AtomicU64;
 
 /// How much detail a scope is; a session records scopes up to its `host_tracer_level`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

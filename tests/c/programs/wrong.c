@@ -44,6 +44,11 @@ static void sessions(const char *folder) {
     say("its start", zprof_profiler_start(profiler));
     zprof_profiler_free(profiler);
     options.session_id = NULL;
+    options.hostname = "node?";
+    say("hostname", zprof_profiler_new(&options, &profiler));
+    say("its start", zprof_profiler_start(profiler));
+    zprof_profiler_free(profiler);
+    options.hostname = NULL;
     options.max_buffer_bytes = 1;
     say("max_buffer_bytes", zprof_profiler_new(&options, &profiler));
     options.max_buffer_bytes = 0;

@@ -92,6 +92,11 @@ fn wrong_values_are_errors_that_name_them_and_the_program_goes_on() {
         refused("ZPROF_SESSION", "a/b"),
         "InvalidInput: no profile, which `ZPROF=…` asked for: `ZPROF_SESSION` is a path; give a plain name: \"a/b\"\n"
     );
+    assert_eq!(
+        refused("ZPROF_SESSION", "a:b"),
+        "InvalidInput: no profile, which `ZPROF=…` asked for: `ZPROF_SESSION` holds `:`, which no file name on Windows can have; \
+         leave it out: \"a:b\"\n"
+    );
     for (path, folder, cause) in [
         ("/proc/nowhere", "/proc/nowhere/plugins/profile", "No such file or directory (os error 2)"),
         ("/dev/null/x.xplane.pb", "/dev/null", "File exists (os error 17)"),

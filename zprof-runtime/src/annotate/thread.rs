@@ -2,9 +2,10 @@
 
 use std::cell::RefCell;
 use std::ffi::CString;
-use std::sync::atomic::{AtomicU64, Ordering, fence};
+use std::sync::atomic::{Ordering, fence};
 
 use super::{Label, Line, Seen, each};
+use crate::atomic::AtomicU64;
 use crate::os;
 use crate::site::{Origin, Site};
 use crate::value::RawArgs;

@@ -21,8 +21,10 @@ pub(crate) fn gate() -> MutexGuard<'static, ()> {
 #[cfg(unix)]
 pub(crate) fn watch() -> io::Result<()> {
     use std::process;
-    use std::sync::atomic::{AtomicU64, Ordering};
+    use std::sync::atomic::Ordering;
     use std::thread;
+
+    use crate::atomic::AtomicU64;
 
     /// 0, then this with the id of the process that is at it, then the other with the status.
     static WATCHING: AtomicU64 = AtomicU64::new(0);

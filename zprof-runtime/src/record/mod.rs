@@ -101,9 +101,10 @@ pub(crate) mod primitive {
     use std::cell::UnsafeCell;
 
     pub(crate) use super::lock::Mutex;
+    pub(crate) use crate::atomic::AtomicU64;
     pub(crate) use std::sync::Arc;
     pub(crate) use std::sync::MutexGuard;
-    pub(crate) use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
+    pub(crate) use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
     /// Ordering of the store that hands records to the drain.
     #[inline(always)]

@@ -6,7 +6,7 @@ use std::cell::Cell;
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 
 use super::chunk::Slot;
@@ -17,6 +17,7 @@ use super::ring::Mark;
 use super::thread::{SHARED, with_local};
 use crate::ENABLED;
 use crate::annotate::Line;
+use crate::atomic::AtomicU64;
 use crate::ceiling::{IS_LIMITED, absent, is_compiled};
 use crate::site::{Callsite, Level, NO_FILTER, Origin, Site};
 use crate::value::{Kind, NumberWord, One, Raw, RawArgs, Shape, ShapeOf, sealed};

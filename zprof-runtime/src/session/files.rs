@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::options::{ProfilerOptions, SessionId};
+use super::run_names;
 use crate::error::{Error, ErrorKind, Result};
 use crate::export::write_whole;
 
@@ -37,7 +38,7 @@ impl RunFiles {
         let host = options.override_hostname.clone().unwrap_or_else(|| "profiling".to_owned());
         let is_from_env = options.is_from_env;
         for (what, name) in [(options.named("session_id"), &session), ("override_hostname", &host)] {
-            check_name(what, name)?;
+            run_names::check(what, name)?;
         }
         if options.repository_path.as_os_str().is_empty() {
             return Err(Error::new(
@@ -62,7 +63,7 @@ impl RunFiles {
         let (Some(host), Some(folder)) = (host, path.parent()) else {
             return invalid("is no name that a profile can have; give one that is UTF-8 and ends in `.xplane.pb`");
         };
-        check_name("file name", host)?;
+        run_names::check_in_path("file name", host)?;
         if path.is_dir() {
             return invalid("is a folder; give the path of a file, or a folder of another name");
         }
@@ -248,22 +249,6 @@ fn is_abandoned(name: &str, entry: &fs::DirEntry) -> bool {
     is_dead && modified.is_ok_and(|time| time.elapsed().is_ok_and(|age| age > YOUNG))
 }
 
-/// Refuses names that would leave the run's folder or that no file can have.
-fn check_name(what: &str, name: &str) -> Result<()> {
-    let reason = if name.is_empty() {
-        "is empty"
-    } else if name == "." || name == ".." || name.contains(['/', '\\']) {
-        "is a path; give a plain name"
-    } else if name.contains('\0') {
-        "holds a NUL"
-    } else if name.len() > 200 {
-        "is longer than 200 bytes"
-    } else {
-        return Ok(());
-    };
-    Err(Error::new(ErrorKind::InvalidInput, format!("`{what}` {reason}: {name:?}")))
-}
-
 /// Whether a file was made from this host's profile, by us or by XProf. In a folder that is not the run's own, the names
 /// that XProf has for a whole run may be those of others.
 fn is_derived(name: &str, host: &str, is_own: bool) -> bool {
@@ -336,13 +321,5 @@ mod tests {
             assert_eq!((first.protobuf().exists(), second.protobuf().exists()), (true, false));
             assert!(first.folder == second.folder || !second.folder.exists());
         }
-    }
-
-    #[test]
-    fn names_that_leave_the_folder_are_refused() {
-        for name in ["", ".", "..", "a/b", "a\\b", "a\0b", &"x".repeat(201)] {
-            assert_eq!(check_name("session_id", name).expect_err(name).kind(), ErrorKind::InvalidInput);
-        }
-        check_name("session_id", "run 7 é").expect("a plain name");
     }
 }

@@ -3,9 +3,10 @@
 use std::ffi::c_void;
 use std::fmt;
 use std::ptr::null;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::Ordering;
 
 use super::Platform;
+use crate::atomic::AtomicI64;
 use crate::pjrt::CallNode;
 use crate::record::{hears, open_at, word};
 use crate::site::{Callsite, Level, Memo, NO_FILTER, Site};

@@ -12,6 +12,7 @@ mod options;
 mod place;
 #[allow(unsafe_code)] // takes a caller's word for a pointer
 mod platform;
+mod run_names;
 mod snapshot;
 mod tasks;
 pub mod testing;

@@ -24,7 +24,8 @@ pub struct ProfilerOptions {
     /// Folder that holds `plugins/profile/<session_id>/`: the log directory that XProf is pointed at.
     /// `/tmp/xprof` if not given.
     pub repository_path: PathBuf,
-    /// Name of the run's folder. `profiling` if not given; a second run of one name replaces the first.
+    /// Name of the run's folder. `profiling` if not given; a second run of one name replaces the first. The start refuses a
+    /// name that a file of Windows cannot have, on every system: `12:30`, `a/b`, `CON` or `a.`, for example.
     pub session_id: SessionId,
     /// Which accelerator the plugin should profile. Unspecified if not given.
     pub device_type: DeviceType,
@@ -54,7 +55,8 @@ pub struct ProfilerOptions {
     /// Whether a plugin that cannot start is an error; else it is a warning, and the host is profiled alone. False if
     /// not given.
     pub raise_error_on_start_failure: bool,
-    /// Host part of the file names, `profiling` if not given. Several hosts that write one run need one each.
+    /// Host part of the file names, `profiling` if not given. Several hosts that write one run need one each. The rule for
+    /// names is that of `session_id`.
     pub override_hostname: Option<String>,
     /// How long records are kept, for sessions that run on and on: what is older goes, and its memory is used anew. What is
     /// open stays, however long. All is kept if not given.

@@ -1,8 +1,9 @@
 //! The one place for a session that a process has.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
 use super::exit;
+use crate::atomic::AtomicU64;
 use crate::error::{Error, ErrorKind, Result};
 
 /// The process that has a session, in the upper bits, and in the lowest whether a thread is starting or stopping it; 0 for

@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 use std::panic::{self, PanicHookInfo};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Condvar, Once, PoisonError};
 use std::thread;
 use std::time::Instant;
@@ -12,6 +12,7 @@ use super::files::RunFiles;
 use super::options::ProfilerOptions;
 use super::{Profile, assemble, exit};
 use crate::ENABLED;
+use crate::atomic::AtomicU64;
 use crate::error::{Error, ErrorKind, Result};
 use crate::record::lock::Mutex;
 use crate::record::recording::{Live, recycle};

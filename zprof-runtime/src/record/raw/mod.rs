@@ -13,7 +13,6 @@ mod whole;
 use std::marker::PhantomData;
 use std::panic::catch_unwind;
 use std::sync::OnceLock;
-use std::sync::atomic::AtomicU64;
 
 pub use held::{Key, begin, end, hold, look, note, take};
 pub use site::{Description, MOST_KEYS, MOST_SITES, RawSite, sites};
@@ -25,6 +24,7 @@ use super::marks::heard;
 use super::registry::Word;
 use super::ring::{Mark, NOWHERE_FROM};
 use super::thread::{SHARED, with_local};
+use crate::atomic::AtomicU64;
 use crate::ceiling::is_compiled;
 use crate::site::{Level, NO_FILTER, Origin, Site};
 use crate::value::{One, ReceivesWord, SendsWord, Value as _};

@@ -13,13 +13,14 @@ use std::os::unix::net::UnixStream;
 use std::process;
 use std::ptr::{null, null_mut};
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU8, AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use libc::{SIG_DFL, SIGABRT, SIGHUP, SIGINT, SIGTERM, SIGUSR2, siginfo_t, sigset_t};
 
 use super::super::exit;
+use crate::atomic::AtomicU64;
 use crate::os::thread_id;
 use crate::record::recording::keep_out;
 use crate::record::{abort, silence};
