@@ -259,6 +259,8 @@ fn a_thread_keeps_the_last_chunk_that_it_has_written_to() {
 #[test]
 fn what_a_snapshot_may_not_hold_is_no_younger_than_the_snapshot() {
     let (shared, clock) = (Shared::new(), Clock::default());
+    // So little that all chunks are small ones.
+    shared.pool.set_limit(64 * ChunkBox::bytes(SMALL));
     let word = shared.open_session(ON, u64::MAX, RINGS);
     let [first, second] = [(); 2].map(|()| Thread::new(&shared, &clock, word));
     let outers = [&first, &second].map(|thread| thread.open(&OUTER));
