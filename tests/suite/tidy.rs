@@ -36,6 +36,7 @@ const UNSAFE: &[&str] = &[
     "zprof-runtime/src/record/mod.rs",
     "zprof-runtime/src/record/model.rs",
     "zprof-runtime/src/record/off.rs",
+    "zprof-runtime/src/record/overrun.rs",
     "zprof-runtime/src/record/raw/mod.rs",
     "zprof-runtime/src/record/raw/value.rs",
     "zprof-runtime/src/record/ring.rs",

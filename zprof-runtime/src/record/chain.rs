@@ -280,13 +280,15 @@ impl Locked<'_> {
     }
 
     /// Lets go of the oldest chunk, whatever the bounds: only if no reader has it, where that is what `must_be_free` asks
-    /// for, since else no memory becomes free.
-    pub(crate) fn let_go_oldest(&mut self, must_be_free: bool) -> Option<ChunkBox> {
+    /// for, since else no memory becomes free; and only if its owner left it by tick `moment`. A thread never loses all
+    /// that it has written: the last chunk stays, and where that one is empty yet, the one before stays as well.
+    pub(crate) fn let_go_oldest(&mut self, must_be_free: bool, moment: u64) -> Option<ChunkBox> {
         let (first, end) = self.oldest()?;
-        if must_be_free && first.is_read() || end > self.state.told {
+        let since = first.left().at.tick;
+        let is_all = || first.next().is_some_and(|next| next.next().is_none() && next.is_empty());
+        if must_be_free && first.is_read() || end > self.state.told || since > moment || is_all() {
             return None;
         }
-        let since = first.left().at.tick;
         self.state.since = self.state.since.max(since);
         self.release(end)
     }

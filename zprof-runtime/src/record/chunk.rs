@@ -124,6 +124,15 @@ impl<'a> Link<'a> {
         ChunkBox::bytes(self.chunk().capacity)
     }
 
+    /// Whether nothing is published in it yet.
+    pub(crate) fn is_empty(self) -> bool {
+        // Acquire pairs with the Release in `Writer::publish`.
+        let end = self.chunk().committed.load(Ordering::Acquire);
+        // SAFETY: the slots follow the head in the same allocation; a head is a multiple of its alignment, 64.
+        let slots = unsafe { self.0.as_ptr().add(1) }.cast::<Slot>();
+        end.is_null() || end == slots
+    }
+
     /// Whether a reader has it too.
     pub(crate) fn is_read(self) -> bool {
         // Relaxed: only asked for an estimate.

@@ -1,7 +1,8 @@
 //! What is kept of one thread: its name, its chunks, and what found no room.
 
-use super::chain::{Bounds, Carried, Chain, Own, Sampled, Taken};
+use super::chain::{Bounds, Carried, Chain, Locked, Own, Sampled, Taken};
 use super::chunk::{ChunkBox, Moment};
+use super::decode::{Record, Words};
 use super::pool::{LARGE, Pool};
 use super::primitive::{Arc, AtomicU64, Mutex, Ordering};
 use super::registry::{Shared, Word};
@@ -65,10 +66,43 @@ pub(crate) struct Stream {
     pub(crate) lost_notes: u64,
     /// Tick at which the thread ended, or 0.
     pub(crate) ended: u64,
+    /// Tick at which the stream was taken, and `since` at least.
+    pub(crate) held: u64,
+}
+
+impl Stream {
+    /// Whether the stream shows what its thread did at tick `moment`: it goes back that far, and something of it began by
+    /// then. A ring that has gone round since then does not.
+    pub(crate) fn covers(&self, moment: u64) -> bool {
+        self.since == 0
+            || self.since <= moment
+                && (!self.carried.is_empty() || self.first_begin().is_none_or(|begin| begin <= moment))
+    }
+
+    /// Tick of the first begin in the oldest chunk.
+    fn first_begin(&self) -> Option<u64> {
+        let (chunk, len) = self.chunks.first()?;
+        // SAFETY: `len` is what `ChunkBox::len` returned when the stream was taken.
+        let words = unsafe { chunk.words(*len) };
+        // SAFETY: the length ends at a record, since a writer publishes only whole ones.
+        let words = unsafe { Words::new(AsRef::<[u64]>::as_ref(&words), chunk.base()) };
+        words.records().find_map(|record| match record {
+            Record::Begin { tick, .. } => Some(tick),
+            _ => None,
+        })
+    }
 }
 
 #[cfg(not(zprof_loom))]
 impl Stream {
+    /// The last tick that is to be read where the record of all threads ends at `stop`. A stream that does not cover
+    /// `stop` has a window of its own, which ends where it was taken; else its thread would be missing, with all that it
+    /// has open. Nothing is read behind the end of its thread.
+    pub(crate) fn last(&self, stop: u64) -> u64 {
+        let last = if self.covers(stop) { stop } else { self.held };
+        if self.ended == 0 { last } else { last.min(self.ended) }
+    }
+
     /// Tick of the oldest record, or from which on all is there.
     pub(crate) fn first(&self) -> Option<u64> {
         if self.since != 0 {
@@ -81,9 +115,7 @@ impl Stream {
     }
 
     /// The words of each chunk, in order, and of what is carried before them.
-    pub(crate) fn words(&self) -> impl Iterator<Item = super::decode::Words<'_>> {
-        use super::decode::Words;
-
+    pub(crate) fn words(&self) -> impl Iterator<Item = Words<'_>> {
         // Notes stand behind all begins, as they do in chunks, and have no position of their own.
         let begins = self.carried.iter().map(|carried| (&carried.words, carried.position));
         let notes = self.carried.iter().flat_map(|carried| carried.notes.iter().map(|note| (note, 0)));
@@ -333,7 +365,7 @@ impl Log {
 
     /// Lets go of the oldest chunk, if that gives memory back or need not, and gives its bytes.
     pub(crate) fn let_go_oldest(&self, shared: &Shared, must_be_free: bool) -> Option<usize> {
-        let chunk = self.chain.try_lock()?.let_go_oldest(must_be_free)?;
+        let chunk = self.chain.try_lock()?.let_go_oldest(must_be_free, u64::MAX)?;
         let bytes = chunk.size();
         shared.pool.let_go(bytes);
         shared.pool.give_back(chunk);
@@ -379,31 +411,46 @@ impl Log {
         gone
     }
 
-    /// What the thread has written in session `epoch`, which goes on. More than `most` bytes of it are let go, which is what
-    /// a snapshot may hold yet.
-    pub(crate) fn share(this: &Arc<Self>, shared: &Shared, epoch: u32, most: &mut usize) -> Option<Stream> {
+    /// The chain under its lock; `None` where somebody else has it, unless `waits`.
+    pub(crate) fn lock_chain(&self, waits: bool) -> Option<Locked<'_>> {
+        if waits { Some(self.chain.lock()) } else { self.chain.try_lock() }
+    }
+
+    /// What the thread has written in session `epoch`, which goes on, for a snapshot of tick `moment`; `chain` is the
+    /// thread's. More than `most` bytes of it, which is what a snapshot may hold yet, are let go, but nothing that is
+    /// younger than the snapshot.
+    pub(crate) fn share(
+        this: &Arc<Self>,
+        mut chain: Locked<'_>,
+        shared: &Shared,
+        epoch: u32,
+        most: &mut usize,
+        moment: u64,
+        now: &impl Fn() -> u64,
+    ) -> Option<Stream> {
         // First whether the writer is gone, then what it wrote: nothing can come after that.
         let ended = this.ended.load(Ordering::Acquire);
-        let mut chain = this.chain.lock();
         if chain.epoch() != epoch {
             return None;
         }
         let mut bytes = chain.bytes();
         while bytes > *most {
-            let Some(chunk) = chain.let_go_oldest(false) else { break };
+            let Some(chunk) = chain.let_go_oldest(false, moment) else { break };
             bytes -= chunk.size();
             shared.pool.let_go(chunk.size());
             shared.pool.give_back(chunk);
         }
         *most = most.saturating_sub(bytes);
         let taken = chain.share();
+        // Under the lock, so that `since` is not later.
+        let held = now();
         drop(chain);
-        Some(Self::stream_of(this, taken, ended))
+        Some(Self::stream_of(this, taken, ended, held))
     }
 
     /// Takes what the thread has written in session `epoch`.
-    pub(crate) fn stream(this: &Arc<Self>, epoch: u32) -> Option<Stream> {
-        // As above.
+    pub(crate) fn stream(this: &Arc<Self>, epoch: u32, now: &impl Fn() -> u64) -> Option<Stream> {
+        // First whether the writer is gone, then what it wrote: nothing can come after that.
         let ended = this.ended.load(Ordering::Acquire);
         let mut chain = this.chain.lock();
         if chain.epoch() != epoch {
@@ -411,16 +458,20 @@ impl Log {
         }
         // SAFETY: a writer that has ended has left its chunk before it said so.
         let taken = unsafe { chain.take(ended != 0) };
+        // Under the lock, so that `since` is not later.
+        let held = now();
         drop(chain);
-        Some(Self::stream_of(this, taken, ended))
+        Some(Self::stream_of(this, taken, ended, held))
     }
 
-    fn stream_of(this: &Arc<Self>, taken: Taken, ended: u64) -> Stream {
+    fn stream_of(this: &Arc<Self>, taken: Taken, ended: u64, held: u64) -> Stream {
         let Taken { chunks, carried, since, released, uncarried, counts } = taken;
         let (lost, lost_notes) = (this.lost.load(Ordering::Relaxed), this.lost_notes.load(Ordering::Relaxed));
         let name = this.name.lock().clone();
         let log = Arc::clone(this);
-        Stream { log, name, chunks, carried, since, released, uncarried, counts, lost, lost_notes, ended }
+        // The owner reads its ticks on another processor, whose counter may be a few ticks ahead.
+        let held = held.max(since);
+        Stream { log, name, chunks, carried, since, released, uncarried, counts, lost, lost_notes, ended, held }
     }
 
     /// Bytes of its chunks, and of those that are a ring's of session `epoch`; `None` where the thread is at work on them.

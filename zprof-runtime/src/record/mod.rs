@@ -39,6 +39,9 @@ mod nest;
 mod off;
 #[cfg(not(zprof_loom))]
 pub(crate) mod outcome;
+#[cfg(all(test, not(zprof_loom)))]
+#[allow(unsafe_code)] // plays the part of thread.rs
+mod overrun;
 mod pool;
 #[cfg(not(zprof_loom))]
 #[allow(unsafe_code)] // values write themselves into slots of the stream, and guards are kept as words

@@ -95,7 +95,7 @@ impl Thread {
 
 /// Tags of the records that a drain of session `word` finds, stream by stream.
 fn drain(shared: &Shared, word: Word) -> Vec<Vec<u64>> {
-    shared.streams(word.epoch()).iter().map(tags).collect()
+    shared.streams(word.epoch(), || 0).iter().map(tags).collect()
 }
 
 /// Reads records as the drain does; loom fails the model where a word is read that the writer may still write. What is
@@ -256,7 +256,7 @@ fn model_a_snapshot_is_whole_while_the_ring_goes_round() {
         }
         writer.join().expect("the writer ends well");
         shared.close_session();
-        let streams = shared.streams(word.epoch());
+        let streams = shared.streams(word.epoch(), || 0);
         // Not where the snapshot holds all chunks for as long as the writer writes.
         WENT_ROUND.fetch_or(streams.iter().all(|stream| stream.released > 0), Ordering::Relaxed);
     });

@@ -106,7 +106,7 @@ impl Recording {
         sweep();
         // A thread that has not seen the stop yet gets a verdict that counts for this session, which is over.
         let unmet = SHARED.direct(Directives::none()).unmet();
-        let streams = SHARED.streams(self.live.word.epoch());
+        let streams = SHARED.streams(self.live.word.epoch(), || self.live.source.now());
         Recorded { unmet, ..self.live.recorded(stop.tick, stop, streams) }
     }
 }
@@ -124,8 +124,10 @@ impl Live {
         anchors.extend(helper::anchors());
         anchors.push(last);
         let mut timeline = Timeline::new(&anchors);
-        if stop < last.tick {
-            timeline.end_ps = timeline.cursor().ps(stop);
+        // Streams that do not cover the stop have windows of their own, which end later.
+        let end = streams.iter().map(|stream| stream.last(stop)).fold(stop, u64::max);
+        if end != last.tick {
+            timeline.end_ps = timeline.cursor().ps(end);
         }
         let oldest = self.keep_ns.map_or(0, |ns| {
             let now = timeline.cursor().ps(stop);

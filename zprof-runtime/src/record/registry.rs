@@ -308,11 +308,12 @@ impl Shared {
         self.change(|word| word & !Word::SESSION);
     }
 
-    /// Takes what each thread has written in session `epoch`, in the order in which the threads came.
-    pub(crate) fn streams(&self, epoch: u32) -> Vec<Stream> {
+    /// Takes what each thread has written in session `epoch`, in the order in which the threads came. `now` reads the
+    /// session's clock.
+    pub(crate) fn streams(&self, epoch: u32, now: impl Fn() -> u64) -> Vec<Stream> {
         let _visit = self.visit.lock();
         let logs = self.all_logs();
-        logs.iter().filter_map(|log| Log::stream(log, epoch)).collect()
+        logs.iter().filter_map(|log| Log::stream(log, epoch, &now)).collect()
     }
 
     /// What is to be kept of each thread, where that is not all.
@@ -328,28 +329,73 @@ impl Shared {
         self.held.load(Ordering::Acquire) != 0
     }
 
-    /// What each thread has written in session `epoch` until now, and what `now` gave at that moment. Recording goes on.
+    /// Shares what each thread has written in session `epoch`, in the order in which the threads came, while recording goes
+    /// on. Also returns the tick of the snapshot, read by `now`.
+    ///
+    /// Threads that record faster than this one reaches them overwrite that tick in their rings. Such a try is given up
+    /// for another with a later tick, as long as there are tries left. In the last try every stream is taken as it is, so
+    /// that no thread is missing: [`Stream::last`] says up to which tick each one is to be read.
     pub(crate) fn share(&self, epoch: u32, now: impl Fn() -> u64) -> (u64, Vec<Stream>) {
-        /// The system may put this thread aside for so long that rings have no memory left, and let go of that moment.
         const MOST_TRIES: usize = 8;
         let _visit = self.visit.lock();
         self.held.store(1, Ordering::Release);
-        // A copy, so that a thread's first scope does not wait for all the chains.
-        let mut tries = 1;
+        let mut late = None;
+        let mut left = MOST_TRIES;
         let shared = loop {
-            let now = now();
+            left -= 1;
+            let moment = now();
+            // After the tick, so that a thread that is not among these has recorded nothing before it. A copy, so that the
+            // first scope of a new thread does not wait for all the chains.
             let logs = self.all_logs();
-            let mut most = if self.bounds().is_some() { self.pool.most_kept() } else { usize::MAX };
-            let share = |log| Log::share(log, self, epoch, &mut most);
-            let streams: Vec<Stream> = logs.iter().filter_map(share).collect();
-            if tries == MOST_TRIES || streams.iter().all(|stream| stream.since <= now) {
-                break (now, streams);
+            match self.try_share(&logs, epoch, moment, &now, late, left == 0) {
+                Ok(streams) => break (moment, streams),
+                Err(index) => late = Some(Arc::as_ptr(&logs[index])),
             }
-            tries += 1;
-            streams.into_iter().flat_map(|stream| stream.chunks).for_each(|(chunk, _)| self.pool.give_back(chunk));
         };
         self.held.store(0, Ordering::Release);
         shared
+    }
+
+    /// One try of [`share`](Self::share): the streams of `logs`, which all cover tick `moment`, or the index of a log that
+    /// no longer does. With `takes_all`, streams that do not cover it are returned as well.
+    ///
+    /// A thread that is put aside while it has its own chain locked writes nothing meanwhile, so its ring keeps the
+    /// moment, while the rings of running threads go on. So the log that was too late in the try before is visited first,
+    /// then all others whose chain is free, and only then those that must be waited for.
+    fn try_share(
+        &self,
+        logs: &[Arc<Log>],
+        epoch: u32,
+        moment: u64,
+        now: &impl Fn() -> u64,
+        late: Option<*const Log>,
+        takes_all: bool,
+    ) -> Result<Vec<Stream>, usize> {
+        let mut most = if self.bounds().is_some() { self.pool.most_kept() } else { usize::MAX };
+        let mut order: Vec<usize> = (0..logs.len()).collect();
+        if let Some(at) = logs.iter().position(|log| Some(Arc::as_ptr(log)) == late) {
+            order.swap(0, at);
+        }
+        let mut streams: Vec<Option<Stream>> = logs.iter().map(|_| None).collect();
+        for waits in [false, true] {
+            let mut locked = Vec::new();
+            for index in order {
+                let Some(chain) = logs[index].lock_chain(waits) else {
+                    locked.push(index);
+                    continue;
+                };
+                let stream = Log::share(&logs[index], chain, self, epoch, &mut most, moment, now);
+                let is_late = stream.as_ref().is_some_and(|stream| !stream.covers(moment));
+                streams[index] = stream;
+                if is_late && !takes_all {
+                    let taken = streams.into_iter().flatten().flat_map(|stream| stream.chunks);
+                    taken.for_each(|(chunk, _)| self.pool.give_back(chunk));
+                    return Err(index);
+                }
+            }
+            order = locked;
+        }
+        Ok(streams.into_iter().flatten().collect())
     }
 
     /// What was let go of threads that have ended.

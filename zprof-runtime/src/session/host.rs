@@ -30,7 +30,7 @@ pub(crate) struct Loss {
     pub(crate) unknown: u64,
 }
 
-/// What is kept of a thread whose oldest records were let go.
+/// Which time is kept of a thread whose oldest records were let go.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Part {
     pub(crate) thread: String,
@@ -38,6 +38,8 @@ pub(crate) struct Part {
     pub(crate) id: u64,
     /// From when on the record is whole, in picoseconds.
     pub(crate) since: u64,
+    /// Until when, in picoseconds, where that is later than for the other threads.
+    pub(crate) until: Option<u64>,
     /// Bytes of records that were let go.
     pub(crate) released: u64,
 }
@@ -120,7 +122,7 @@ impl Converter<'_> {
             self.losses.push(Loss { thread: name.clone(), tid, scopes, notes, unknown });
         }
         let words: Vec<Words<'_>> = stream.words().collect();
-        let last = if stream.ended == 0 { self.recorded.stop } else { stream.ended.min(self.recorded.stop) };
+        let last = stream.last(self.recorded.stop);
         let since = stream.since.max(self.recorded.since);
         self.counts_before(&stream.counts);
         if last < since {
@@ -138,9 +140,11 @@ impl Converter<'_> {
         let again = !self.seen.insert(tid);
         let id = if again { self.own_id() } else { tid };
         let tid_stat = again.then_some(tid);
-        if stream.released != 0 {
-            let since = self.recorded.timeline.cursor().ps(since);
-            self.parts.push(Part { thread: name.clone(), id, since, released: stream.released });
+        let has_own_window = !stream.covers(self.recorded.stop);
+        if stream.released != 0 || has_own_window {
+            let mut cursor = self.recorded.timeline.cursor();
+            let (since, until) = (cursor.ps(since), has_own_window.then(|| cursor.ps(last)));
+            self.parts.push(Part { thread: name.clone(), id, since, until, released: stream.released });
         }
 
         let words_in_all: usize = words.iter().map(|words| words.len()).sum();

@@ -24,7 +24,7 @@ use std::time::{Duration, Instant};
 use self::device::{Collected, Device, Piece, Taken};
 pub use self::exit::init_from_env;
 use self::files::RunFiles;
-use self::host::{Host, Loss};
+use self::host::{Host, Loss, Part};
 pub use self::linkage::Linkage;
 pub use self::options::{AdvancedValue, DeviceType, ProfilerOptions, SessionId};
 use self::place::Place;
@@ -341,6 +341,7 @@ fn assemble(
     let timeline = &recorded.timeline;
     let mut warnings = warnings(&host.losses, recorded.orphans, &timeline.steps_ns, options);
     warnings.extend(gone_with_threads(recorded.gone, options));
+    warnings.extend(own_windows(&host.parts, timeline.cursor().ps(recorded.stop), options));
     warnings.extend(crossings(&host));
     if host.unnamed != 0 {
         warnings.push(format!(
@@ -372,6 +373,10 @@ fn assemble(
         for part in &host.parts {
             let name = format!("whole_since_ns of {} ({})", part.thread, part.id);
             environment.stat(&name, StatValue::Uint(part.since / 1000));
+            if let Some(until) = part.until {
+                let name = format!("whole_until_ns of {} ({})", part.thread, part.id);
+                environment.stat(&name, StatValue::Uint(until / 1000));
+            }
         }
     }
     environment.stat(names::PROFILE_OPTIONS, StatValue::Bytes(&options.to_proto(files.session())));
@@ -477,6 +482,21 @@ fn gone_with_threads(gone: Gone, options: &ProfilerOptions) -> Option<String> {
             "threads that have ended, and are older than what is kept, dropped {} scopes: the recorder's memory limit of \
              {limit} bytes was reached; raise `{option}`",
             gone.lost
+        )
+    })
+}
+
+/// The warning for threads that are shown up to a moment of their own, where all others are shown up to `stop`, in
+/// picoseconds.
+fn own_windows(parts: &[Part], stop: u64, options: &ProfilerOptions) -> Option<String> {
+    let (limit, option) = (options.max_buffer_bytes, options.named("max_buffer_bytes"));
+    let late = || parts.iter().filter_map(|part| part.until);
+    late().max().map(|last| {
+        format!(
+            "{} threads are shown up to a moment of their own, at most {} ns after that of the other threads: they \
+             overwrote their ring buffers, which share {limit} bytes, before these could be read; raise `{option}`",
+            late().count(),
+            last.saturating_sub(stop).div_ceil(1000)
         )
     })
 }

@@ -155,8 +155,9 @@ impl Turn {
 /// With [`keep_last`](ProfilerOptions::keep_last) or [`keep_last_bytes`](ProfilerOptions::keep_last_bytes) that is what
 /// those keep, else all from the start on. Each snapshot has a run's folder of its own beside the session's,
 /// `<session_id>-snapshot-1` and so on with the first number that is free, so that none replaces another. All threads
-/// are shown up to one moment, that of the call; what is open then is marked `unfinished`. Recording threads do not wait
-/// for it; they drop scopes only where `max_buffer_bytes` is reached, and count them. An accelerator's part is not in it: a plugin gives its profile at the stop only.
+/// are shown up to one moment, that of the call; what is open then is marked `unfinished`. Where threads record so fast
+/// that their buffers, within `max_buffer_bytes`, no longer hold that moment when the snapshot reaches them, each of these
+/// is shown up to a later moment of its own, and a warning says so. Recording threads do not wait for a snapshot; they drop scopes only where `max_buffer_bytes` is reached, and count them. An accelerator's part is not in it: a plugin gives its profile at the stop only.
 ///
 /// `None` where zprof is built without `enable`. Of several calls at once, one writes at a time.
 ///
