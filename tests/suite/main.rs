@@ -14,6 +14,7 @@ mod global_clock;
 mod global_directives;
 mod global_edges;
 mod global_edges_hard;
+mod global_exit;
 mod global_files;
 mod global_flight;
 mod global_marks;

@@ -42,8 +42,9 @@ const UNSAFE: &[&str] = &[
     "zprof-runtime/src/record/ring.rs",
     "zprof-runtime/src/record/task.rs",
     "zprof-runtime/src/record/thread.rs",
-    "zprof-runtime/src/session/ends/elsewhere.rs",
+    "zprof-runtime/src/session/ends/at_exit.rs",
     "zprof-runtime/src/session/ends/unix.rs",
+    "zprof-runtime/src/session/ends/windows.rs",
     "zprof-runtime/src/session/platform.rs",
     "zprof-runtime/src/value.rs",
 ];
@@ -68,7 +69,6 @@ const CONDITIONAL: &[&str] = &[
     "zprof-runtime/src/record/pool.rs",
     "zprof-runtime/src/record/registry.rs",
     "zprof-runtime/src/record/thread.rs",
-    "zprof-runtime/src/session/ends/elsewhere.rs",
     "zprof-runtime/src/session/ends/mod.rs",
     "zprof-runtime/src/session/ends/unix.rs",
     "zprof-runtime/src/session/exit.rs",

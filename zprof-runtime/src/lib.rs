@@ -77,7 +77,7 @@ pub use error::{Error, ErrorKind, Result};
 pub use record::{Flow, Span, Task, TraceFuture, Traced, flow, name_thread, name_worker};
 #[cfg(not(zprof_loom))]
 pub use session::{
-    AdvancedValue, DeviceType, Linkage, Platform, Profile, Profiler, ProfilerOptions, SessionId, init_from_env,
+    AdvancedValue, DeviceType, Linkage, Platform, Profile, Profiler, ProfilerOptions, SessionId, finish, init_from_env,
     snapshot, testing,
 };
 pub use site::Level;

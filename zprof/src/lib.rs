@@ -149,6 +149,6 @@ pub use zprof_runtime::bridge::tracing;
 pub use zprof_runtime::testing;
 pub use zprof_runtime::{
     AdvancedValue, DeviceType, ENABLED, Error, ErrorKind, Flow, Level, Linkage, MAX_LEVEL, Platform, Profile, Profiler,
-    ProfilerOptions, Result, SessionId, Span, Task, TraceFuture, Traced, Value, flow, init_from_env, name_thread,
-    name_worker, snapshot,
+    ProfilerOptions, Result, SessionId, Span, Task, TraceFuture, Traced, Value, finish, flow, init_from_env,
+    name_thread, name_worker, snapshot,
 };

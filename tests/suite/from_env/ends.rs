@@ -119,13 +119,22 @@ fn a_program_that_aborts_at_panics_is_written() {
         let message: serde_json::Value = serde_json::from_str(line).expect("cargo writes one message a line");
         message["executable"].as_str().map(PathBuf::from)
     });
-    let ended = Program::of(&path.expect("cargo makes a program"), "").run();
+    let path = path.expect("cargo makes a program");
+    let ended = Program::of(&path, "").run();
     assert_eq!((ended.status.signal(), ended.stdout.as_str()), (Some(libc::SIGABRT), "true\n"));
     let place = place("aborting", "panic!(\"the end\")");
     assert!(ended.stderr.contains(&format!("panicked at {place}:\nthe end\n")), "{}", ended.stderr);
     let expected = [("open", unfinished()), ("work", stats([])), ("panic", panicked(Some("the end"), &place))];
     let expected = expected.map(|(name, stats)| (name.to_owned(), stats));
     assert_eq!(told(&ended.profile(), "main"), expected);
+
+    // A session of the program's own profiler, in which panics are no instants.
+    let ended = Program::of(&path, "profiler").with_folder("own").run();
+    assert_eq!((ended.status.signal(), ended.stdout.as_str()), (Some(libc::SIGABRT), "true\n"));
+    let run = ended.folder.path().join("own/plugins/profile/profiling");
+    assert_eq!(names(&run), ["profiling.trace.json", "profiling.xplane.pb"]);
+    let (lines, ..) = read_file(&run.join("profiling.xplane.pb"));
+    assert_eq!(told(&lines, "main"), expected[..2]);
 }
 
 #[test]

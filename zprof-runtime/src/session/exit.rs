@@ -1,15 +1,18 @@
 //! The session that the environment asks for: one for the process, until the process ends, in whichever way.
 
 use std::cell::Cell;
+use std::io;
 use std::panic::{self, PanicHookInfo};
 use std::process;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
 use std::sync::{Mutex, MutexGuard, Once, PoisonError, TryLockError};
 use std::thread;
 use std::time::Duration;
 
 use super::env::{self, Request};
-use super::{Profile, Profiler, ends};
+use super::snapshot::Inside as AtWork;
+use super::{Profile, Profiler, ends, ongoing, snapshot};
 use crate::ENABLED;
 use crate::environment;
 use crate::error::{Error, Result};
@@ -21,6 +24,18 @@ use crate::warn::warn;
 
 /// The session, or what became of it.
 static STATE: Mutex<State> = Mutex::new(State::None);
+
+/// Whether it runs, for one that must not take the lock.
+static RUNS: AtomicBool = AtomicBool::new(false);
+
+/// Whether panics are recorded: where the environment may ask for a session.
+static RECORDS_PANICS: AtomicBool = AtomicBool::new(false);
+
+/// How long exit waits for the plugin of a profiler.
+const PLUGIN_LIMIT: Duration = Duration::from_secs(60);
+
+/// How long exit waits for a snapshot that another thread writes.
+const SNAPSHOT_LIMIT: Duration = Duration::from_secs(10);
 
 /// How long the program's logger may take for what it is told at the end.
 const LOGGER_LIMIT: Duration = Duration::from_secs(1);
@@ -165,8 +180,10 @@ pub fn init_from_env() -> Result<bool> {
         profiler.abandon();
         return Err(failed(Error::io("the end of the program cannot be watched", error)));
     }
+    RECORDS_PANICS.store(true, Ordering::Relaxed);
     watch_panics();
     let Request { plugin_limit, is_quiet, .. } = request;
+    RUNS.store(true, Ordering::Relaxed);
     *state = State::Running(Box::new(Session { profiler, process: process::id(), plugin_limit, is_quiet }));
     Ok(true)
 }
@@ -251,11 +268,83 @@ fn forget(state: &mut State) {
     }
 }
 
+/// Ends the session of this process and writes its profile, as the end of the process would. Nothing happens where no
+/// session runs.
+///
+/// Call this before an end that the process cannot see, such as [`std::process::exit`] on Windows, `_exit`, or `exec`:
+///
+/// ```
+/// # extern crate zprof_runtime as zprof;
+/// fn leave(code: i32) -> ! {
+///     zprof::finish();
+///     std::process::exit(code)
+/// }
+/// ```
+///
+/// It ends the session that [`init_from_env`] started and those of all [`Profiler`]s, wherever they are. A profiler that is
+/// stopped afterwards gives the profile that was written here. Standard error says why a profile could not be written.
+pub fn finish() {
+    if !ENABLED {
+        return;
+    }
+    ends::finish_now();
+    finish_profilers();
+}
+
+/// Finishes the sessions of profilers: what runs, and what could not be written so far.
+fn finish_profilers() {
+    if ongoing::left().is_none() {
+        return;
+    }
+    if AtWork::is_here() {
+        ends::say(
+            "zprof: no profile: the process exits from a thread that is inside of the profiler's `stop` or `snapshot`\n",
+        );
+        return;
+    }
+    // The storage of the thread that exits may be torn down already, which parts of the standard library do not expect. So
+    // this has a thread of its own.
+    let work = || {
+        keep_out();
+        while let Some(session) = ongoing::left() {
+            match session.finish_at_exit(PLUGIN_LIMIT) {
+                Ok(Some(profile)) => tell(profile, true),
+                Ok(None) => {}
+                Err(error) => {
+                    ends::say(&format!("zprof: no profile: {}\n", error.told()));
+                }
+            }
+            ongoing::forget(&session);
+        }
+        snapshot::settle(SNAPSHOT_LIMIT);
+    };
+    match thread::Builder::new().name("zprof-exit".to_owned()).spawn(work) {
+        // If it panicked, the panic has been reported.
+        Ok(thread) => drop(thread.join()),
+        Err(_) => drop(panic::catch_unwind(work)),
+    }
+}
+
+/// Sees to it that exit finishes the sessions of profilers, and so does a panic where that aborts.
+pub(super) fn watch() -> io::Result<()> {
+    ends::watch_exit()?;
+    if cfg!(panic = "abort") {
+        watch_panics();
+    }
+    Ok(())
+}
+
+/// Whether the session that the environment asked for runs. Takes no lock.
+#[cfg_attr(not(windows), allow(dead_code))]
+pub(super) fn runs_env() -> bool {
+    RUNS.load(Ordering::Relaxed)
+}
+
 /// Stops the session and writes the profile; does nothing where there is none, or it is another process's. Waits for the
 /// plugin no longer than `limit`, where one is given.
 ///
 /// No lock is taken here that the program may hold for ever, such as that of standard error or of its logger.
-pub(super) fn finish(limit: Option<Duration>) {
+pub(super) fn finish_env(limit: Option<Duration>) {
     let mut state = lock();
     match &*state {
         State::Running(session) if session.process == process::id() => {}
@@ -264,6 +353,8 @@ pub(super) fn finish(limit: Option<Duration>) {
     let State::Running(session) = std::mem::replace(&mut *state, State::Over(process::id())) else { return };
     drop(state);
     let Session { mut profiler, plugin_limit, is_quiet, .. } = *session;
+    // The thread that aborts waits, and may be the one that writes a snapshot.
+    let is_abort = limit.is_some();
     let limit = limit.map_or(plugin_limit, |limit| limit.min(plugin_limit));
     match profiler.stop_quietly(Some(limit)) {
         Ok(Some(profile)) => tell(profile, is_quiet),
@@ -274,16 +365,20 @@ pub(super) fn finish(limit: Option<Duration>) {
     }
     // It has nothing to write any more, and must not try once more.
     profiler.abandon();
+    if !is_abort {
+        snapshot::settle(SNAPSHOT_LIMIT);
+    }
+    RUNS.store(false, Ordering::Relaxed);
 }
 
 /// Writes what the session holds, and goes on.
 #[cfg(unix)]
-pub(super) fn snapshot() {
+pub(super) fn take_snapshot() {
     let is_quiet = match &*lock() {
         State::Running(session) if session.process == process::id() => session.is_quiet,
         _ => return,
     };
-    match super::snapshot::take_quietly() {
+    match snapshot::take_quietly() {
         Ok(Some(profile)) => tell(profile, is_quiet),
         Ok(None) => {}
         Err(error) => {
@@ -366,10 +461,12 @@ fn watch_panics() {
     WATCHING.call_once(|| {
         let previous = panic::take_hook();
         panic::set_hook(Box::new(move |info| {
-            record_panic(info);
+            if RECORDS_PANICS.load(Ordering::Relaxed) {
+                record_panic(info);
+            }
             previous(info);
             if cfg!(panic = "abort") {
-                ends::finish_now();
+                finish();
             }
         }));
     });

@@ -8,6 +8,7 @@ mod exit;
 mod files;
 mod host;
 mod linkage;
+mod ongoing;
 mod options;
 mod place;
 #[allow(unsafe_code)] // takes a caller's word for a pointer
@@ -19,18 +20,20 @@ pub mod testing;
 
 use std::ops::Range;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use self::device::{Collected, Device, Piece, Taken};
-pub use self::exit::init_from_env;
+pub use self::exit::{finish, init_from_env};
 use self::files::RunFiles;
 use self::host::{Host, Loss, Part};
 pub use self::linkage::Linkage;
+use self::ongoing::{Content, Ongoing};
 pub use self::options::{AdvancedValue, DeviceType, ProfilerOptions, SessionId};
 use self::place::Place;
 pub use self::platform::Platform;
+use self::snapshot::Running;
 pub use self::snapshot::snapshot;
-use self::snapshot::{Inside, Running};
 use crate::ENABLED;
 use crate::clock::realtime_ns;
 use crate::error::{Error, ErrorKind, Result};
@@ -66,24 +69,30 @@ use crate::xspace::writer::{ERRORS, HOSTNAMES, Plane, StatValue, WARNINGS, put_t
 ///
 /// A profiler can be started again after a stop. One that is dropped while it runs is stopped and writes its files;
 /// what fails then is logged.
+///
+/// # Exit
+///
+/// A session that is still running when the process exits is stopped and written then, with the files that `stop` would
+/// have written. This holds for a profiler in a static, for one that was leaked, and where [`std::process::exit`] leaves
+/// functions without running destructors. If the files cannot be written, a line on standard error says why.
+///
+/// | the process ends by | |
+/// |---|---|
+/// | return from `main`, C's `exit` | written |
+/// | [`std::process::exit`] | written; on Windows it is lost, and a line on standard error says so: stop the profiler or call [`finish`] before |
+/// | a panic that leaves `main` | written |
+/// | a panic where panics abort (`panic = "abort"`) | written; then the process is aborted |
+/// | [`std::process::abort`], signals, `_exit`, `quick_exit`, `exec` | lost. A library installs no signal handlers unasked: let the program's own handler stop the profiler, or use [`init_from_env`], which does catch signals and aborts. |
+///
+/// Exit waits for the files, and for a plugin up to 60 s. It also waits for another thread that is inside of `stop`. The
+/// child of a fork does not write the session that its parent started, unless it calls `stop`. When zprof is part of a
+/// shared library, the library stays loaded from the first start to the end of the process.
 #[derive(Debug)]
 pub struct Profiler {
     plugin: Option<Plugin>,
     options: ProfilerOptions,
-    stage: Stage,
-}
-
-#[derive(Debug)]
-enum Stage {
-    Idle,
-    Running {
-        recording: Box<Recording>,
-        device: Box<Device>,
-        files: RunFiles,
-        place: Place,
-    },
-    /// Stopped, but the files could not be written: another stop tries again.
-    Unwritten(Box<Unwritten>),
+    /// From its start until its profile has been handed out. The end of the process shares it.
+    session: Option<Arc<Ongoing>>,
 }
 
 /// A session that is over.
@@ -132,7 +141,7 @@ pub struct Profile {
 impl Profiler {
     fn new(plugin: Option<Plugin>, options: ProfilerOptions) -> Result<Self> {
         check(&options)?;
-        Ok(Self { plugin, options, stage: Stage::Idle })
+        Ok(Self { plugin, options, session: None })
     }
 
     /// The options it was made with.
@@ -144,7 +153,7 @@ impl Profiler {
     /// Whether it is recording.
     #[must_use]
     pub fn is_running(&self) -> bool {
-        matches!(self.stage, Stage::Running { .. })
+        self.session.as_ref().is_some_and(|session| session.is_running())
     }
 
     /// Starts to record.
@@ -156,8 +165,7 @@ impl Profiler {
     /// written. [`InvalidInput`](ErrorKind::InvalidInput) or [`Io`](ErrorKind::Io) where the run's folder cannot be
     /// used. With `raise_error_on_start_failure`, whatever keeps the platform's plugin from profiling.
     pub fn start(&mut self) -> Result<()> {
-        if let Stage::Unwritten(unwritten) = &self.stage {
-            let path = unwritten.files.protobuf();
+        if let Some(path) = self.session.as_ref().and_then(|session| session.unwritten_path()) {
             return Err(Error::new(
                 ErrorKind::WrongState,
                 format!(
@@ -171,6 +179,9 @@ impl Profiler {
             return Ok(());
         }
         let place = Place::take()?;
+        exit::watch().map_err(|error| {
+            Error::io("failed to start the profiler: the exit of the process cannot be watched", error)
+        })?;
         let files = RunFiles::prepare(&self.options, realtime_ns())?;
         let settings = settings(&self.options)?;
         let recording = Recording::start(settings)
@@ -179,7 +190,9 @@ impl Profiler {
             Ok(device) => {
                 Running::publish(recording.live(), &self.options, &files, device.name());
                 place.settle();
-                self.stage = Stage::Running { recording: Box::new(recording), device: Box::new(device), files, place };
+                let (recording, device) = (Box::new(recording), Box::new(device));
+                self.session =
+                    Some(Ongoing::begin(Content::Running { recording, device, files, place }, &self.options));
                 Ok(())
             }
             Err(error) => {
@@ -223,34 +236,20 @@ impl Profiler {
 
     /// [`stop`](Self::stop) that tells nobody, and waits for the plugin no longer than `limit`.
     fn stop_quietly(&mut self, limit: Option<Duration>) -> Result<Option<Profile>> {
-        let _inside = Inside::enter();
-        let mut unwritten = match std::mem::replace(&mut self.stage, Stage::Idle) {
-            Stage::Idle => return Ok(None),
-            Stage::Unwritten(unwritten) => unwritten,
-            Stage::Running { recording, device, files, place } => {
-                place.unsettle();
-                let unwritten = convert(*recording, *device, files, &self.options, limit);
-                trim(self.options.prefault_bytes);
-                drop(place);
-                Box::new(unwritten)
-            }
-        };
-        match unwritten.write() {
-            Ok(()) => Ok(Some(unwritten.profile)),
-            Err(error) => {
-                self.stage = Stage::Unwritten(unwritten);
-                Err(error)
-            }
+        let Some(session) = &self.session else { return Ok(None) };
+        let outcome = session.finish(limit);
+        if session.is_over() {
+            ongoing::forget(session);
+            self.session = None;
         }
+        outcome
     }
 
     /// Ends the session, or what is left of it, without a profile.
     fn abandon(mut self) {
-        if let Stage::Running { recording, device, files: _, place } = std::mem::replace(&mut self.stage, Stage::Idle) {
-            place.unsettle();
-            let _told = Running::withdraw();
-            discard(*recording);
-            drop(device);
+        if let Some(session) = self.session.take() {
+            session.abandon();
+            ongoing::forget(&session);
         }
     }
 }
@@ -263,6 +262,9 @@ impl Drop for Profiler {
     fn drop(&mut self) {
         if let Err(error) = self.stop() {
             warn(format_args!("{}; the profile is lost", error.told()));
+        }
+        if let Some(session) = self.session.take() {
+            ongoing::forget(&session);
         }
         if Place::is_free() {
             trim(0);

@@ -5,7 +5,7 @@ use std::panic::{self, PanicHookInfo};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Condvar, Once, PoisonError};
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::device::Collected;
 use super::files::RunFiles;
@@ -63,6 +63,11 @@ pub(super) struct Inside(bool);
 impl Inside {
     pub(super) fn enter() -> Self {
         Self(INSIDE.try_with(|inside| inside.replace(true)).unwrap_or(true))
+    }
+
+    /// Whether the calling thread is at work on a session. Works also when the thread ends.
+    pub(super) fn is_here() -> bool {
+        INSIDE.try_with(Cell::get).unwrap_or(false)
     }
 }
 
@@ -146,6 +151,19 @@ impl Turn {
             }
             gate = WRITTEN.wait(gate).unwrap_or_else(PoisonError::into_inner);
         }
+    }
+}
+
+/// Waits until no other thread writes a snapshot, but no longer than `limit`: the process is about to exit, which would leave
+/// half of one.
+pub(super) fn settle(limit: Duration) {
+    let begun = Instant::now();
+    let is_writing = || {
+        let _gate = crate::record::gate();
+        STATE.lock().writing == Some(std::process::id())
+    };
+    while is_writing() && begun.elapsed() < limit {
+        thread::sleep(Duration::from_millis(1));
     }
 }
 

@@ -1,48 +1,28 @@
-//! Where there are no signals: Windows tells of a regular end.
+//! Systems that say nothing of the end of a process.
 
 use std::io::{self, Write as _};
-use std::process;
-use std::sync::atomic::{AtomicU32, Ordering};
 
-use super::super::exit;
+fn unsupported() -> io::Error {
+    io::Error::new(io::ErrorKind::Unsupported, "this system does not say when a process ends")
+}
 
-/// The process whose end is watched, or 0.
-static OWNER: AtomicU32 = AtomicU32::new(0);
+/// Sessions cannot be finished at exit here.
+pub(in super::super) fn watch_exit() -> io::Result<()> {
+    Err(unsupported())
+}
 
-/// Sees to it that the session is finished before the process ends.
+/// Sessions cannot be finished at the end of the process here.
 pub(in super::super) fn watch() -> io::Result<()> {
-    if OWNER.swap(process::id(), Ordering::Relaxed) == process::id() {
-        return Ok(());
-    }
-    register()
-}
-
-#[cfg(windows)]
-fn register() -> io::Result<()> {
-    extern "C" fn at_exit() {
-        finish_now();
-    }
-    // SAFETY: the function never unwinds and lives as long as the program.
-    let status = unsafe { libc::atexit(at_exit) };
-    if status == 0 { Ok(()) } else { Err(io::Error::other("atexit takes no more functions")) }
-}
-
-#[cfg(not(windows))]
-fn register() -> io::Result<()> {
-    Err(io::Error::new(io::ErrorKind::Unsupported, "this system does not tell of it"))
+    Err(unsupported())
 }
 
 /// Whether the end of this process is watched.
 pub(in super::super) fn is_watched() -> bool {
-    OWNER.load(Ordering::Relaxed) == process::id()
+    false
 }
 
-/// Finishes the session: the process is about to end.
-pub(in super::super) fn finish_now() {
-    if is_watched() {
-        exit::finish(None);
-    }
-}
+/// Finishes the session that the environment asked for: there is none.
+pub(in super::super) fn finish_now() {}
 
 /// Writes to standard error, if that can be.
 pub(in super::super) fn say(text: &str) -> bool {

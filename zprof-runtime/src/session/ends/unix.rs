@@ -89,15 +89,36 @@ pub(in super::super) fn is_watched() -> bool {
 /// What `exit` and `fork` are to call, once for the process and its children.
 fn register() -> io::Result<()> {
     static REGISTERED: OnceLock<bool> = OnceLock::new();
+    super::watch_exit()?;
     let registered = *REGISTERED.get_or_init(|| {
-        // SAFETY: the function never unwinds and lives as long as the program.
-        let at_exit = unsafe { libc::atexit(at_exit) };
-        // SAFETY: likewise.
+        // SAFETY: the function never unwinds, and its code stays loaded until the process ends.
         let at_fork = unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
-        at_exit == 0 && at_fork == 0
+        at_fork == 0
     });
-    if registered { Ok(()) } else { Err(io::Error::other("atexit or pthread_atfork takes no more functions")) }
+    if registered { Ok(()) } else { Err(io::Error::other("pthread_atfork takes no more functions")) }
 }
+
+/// Keeps the shared library that holds this code loaded until the process ends: `exit`, signals and forks call functions
+/// in it. In the program itself this does nothing.
+#[cfg(not(target_feature = "crt-static"))]
+pub(super) fn keep_loaded() {
+    let mut info = MaybeUninit::<libc::Dl_info>::zeroed();
+    let address: *const c_void = (&raw const OWNER).cast();
+    // SAFETY: any address may be asked for, and the answer goes to a live variable.
+    let found = unsafe { libc::dladdr(address, info.as_mut_ptr()) };
+    // SAFETY: all bits zero are a valid Dl_info, of numbers and pointers, and so is what dladdr has filled in.
+    let info = unsafe { info.assume_init() };
+    if found != 0 && !info.dli_fname.is_null() {
+        let flags = libc::RTLD_NOW | libc::RTLD_NOLOAD | libc::RTLD_NODELETE;
+        // SAFETY: the name ends at a NUL and belongs to the loader. With NOLOAD nothing is loaded, so no code runs. The handle
+        // is of no interest: the flag holds, also where the handle is closed.
+        unsafe { libc::dlopen(info.dli_fname, flags) };
+    }
+}
+
+/// A program that is linked statically has no libraries that could be unloaded.
+#[cfg(target_feature = "crt-static")]
+pub(super) fn keep_loaded() {}
 
 /// The thread `zprof-exit`.
 fn attend(mut reader: UnixStream) {
@@ -107,7 +128,7 @@ fn attend(mut reader: UnixStream) {
     while reader.read_exact(&mut byte).is_ok() {
         let signal = c_int::from(byte[0]);
         if signal == SIGUSR2 {
-            exit::snapshot();
+            exit::take_snapshot();
             continue;
         }
         let dies = signal != 0 && signal != ABORT;
@@ -116,9 +137,9 @@ fn attend(mut reader: UnixStream) {
             let _finished = Finished;
             if signal == ABORT {
                 abort();
-                exit::finish(Some(ABORT_PLUGIN_LIMIT));
+                exit::finish_env(Some(ABORT_PLUGIN_LIMIT));
             } else {
-                exit::finish(None);
+                exit::finish_env(None);
             }
         }
         if dies {
@@ -139,10 +160,6 @@ impl Drop for Finished {
     }
 }
 
-extern "C" fn at_exit() {
-    finish_now();
-}
-
 /// Finishes the session: the process is about to end.
 pub(in super::super) fn finish_now() {
     if !is_watched() || WATCHER.load(Ordering::Relaxed) == thread_id() {
@@ -150,7 +167,7 @@ pub(in super::super) fn finish_now() {
     }
     if !is_finished() && !ring(0) {
         // The program has closed what is not its own.
-        return exit::finish(None);
+        return exit::finish_env(None);
     }
     wait(None, is_finished);
     if DYING.load(Ordering::Relaxed) {
