@@ -5,12 +5,13 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use serde::Serialize;
+use zprof_runtime::display::printable;
 use zprof_runtime::export::{CheckOptions, Checked, Finding, Severity, check};
 
 use crate::args::Input;
+use crate::input;
 use crate::output::{print, print_json};
 use crate::units::{count, counted};
-use crate::{input, table};
 
 /// Check whether a profile is sound.
 ///
@@ -103,11 +104,11 @@ fn severity(severity: Severity) -> &'static str {
 }
 
 fn write_text(out: &mut dyn Write, name: &str, checked: &Checked, is_strict: bool) -> io::Result<()> {
-    let name = table::printable(name);
+    let name = printable(name);
     for (kind, number) in &checked.counts {
         let shown: Vec<_> = checked.findings.iter().filter(|finding| finding.kind == *kind).collect();
         for finding in &shown {
-            writeln!(out, "{}[{}]: {}", severity(kind.severity()), kind.name(), table::printable(&finding.message))?;
+            writeln!(out, "{}[{}]: {}", severity(kind.severity()), kind.name(), printable(&finding.message))?;
             writeln!(out, "  {}{}", name, place(finding))?;
         }
         let rest = number.saturating_sub(u64::try_from(shown.len()).unwrap_or(u64::MAX));
@@ -143,7 +144,7 @@ fn place(finding: &Finding) -> String {
     ];
     for (what, which) in parts {
         if let Some(which) = which {
-            place.push_str(&format!(", {what} {}", table::printable(&which)));
+            place.push_str(&format!(", {what} {}", printable(&which)));
         }
     }
     place

@@ -1,9 +1,11 @@
 //! What can be asked on the command line. Each command is a file of its own, with its arguments and what it does.
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser, Subcommand};
+use zprof_runtime::display::printable;
 
 use crate::{check, completions, convert, diff, doctor, flame, man, neuron, nsys, rocprofv3, summary, view, xctrace};
 
@@ -52,12 +54,21 @@ impl Cli {
     }
 }
 
+/// The command line. Help and mistakes are printed by clap, which ends the process with 0 or 2.
+pub(crate) fn parse(arguments: &[OsString]) -> Cli {
+    Cli::try_parse_from(arguments).unwrap_or_else(|error| {
+        // The message repeats an argument as it is, and that may be a file's name, which the shell has put there for `*`.
+        let shown = arguments.iter().map(|argument| printable(&argument.to_string_lossy()).into_owned());
+        Cli::try_parse_from(shown).err().unwrap_or(error).exit()
+    })
+}
+
 /// Ends the program as clap does for arguments of a command that cannot be.
 pub(crate) fn usage(command: &str, message: impl std::fmt::Display) -> ! {
     let mut cli = Cli::command();
     cli.build();
     let own = cli.find_subcommand(command).cloned();
-    own.unwrap_or(cli).error(ErrorKind::ValueValidation, message).exit()
+    own.unwrap_or(cli).error(ErrorKind::ValueValidation, printable(&message.to_string())).exit()
 }
 
 #[cfg(test)]

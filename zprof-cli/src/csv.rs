@@ -1,13 +1,16 @@
 //! Rows of comma-separated values, as RFC 4180 has them but with a bare line feed.
 
+use std::borrow::Cow;
 use std::io::{self, Write};
 
-/// Writes one row; what has a comma, a quote or a line break in it is quoted.
+/// Writes one row; what has a comma, a quote or a line break in it is quoted. A text that a spreadsheet would take for a formula
+/// begins with `'`, which makes it text there.
 pub(crate) fn write_row(out: &mut dyn Write, cells: &[String]) -> io::Result<()> {
     for (place, cell) in cells.iter().enumerate() {
         if place > 0 {
             out.write_all(b",")?;
         }
+        let cell = harmless(cell);
         if cell.contains([',', '"', '\n', '\r']) {
             write!(out, "\"{}\"", cell.replace('"', "\"\""))?;
         } else {
@@ -17,9 +20,37 @@ pub(crate) fn write_row(out: &mut dyn Write, cells: &[String]) -> io::Result<()>
     writeln!(out)
 }
 
+/// The cell with a `'` before it if a spreadsheet would take it for a formula, which may run programs or send data away.
+/// Numbers are no formulas, whatever their sign.
+fn harmless(cell: &str) -> Cow<'_, str> {
+    // Spreadsheets in East Asian languages also take the wide forms of these characters.
+    const BEGINS: [char; 8] = ['=', '+', '-', '@', '＝', '＋', '－', '＠'];
+    let is_formula = cell.starts_with(['\t', '\r', '\n']) || cell.trim_start().starts_with(BEGINS);
+    let is_number = || cell.parse::<f64>().is_ok_and(f64::is_finite);
+    if is_formula && !is_number() { format!("'{cell}").into() } else { cell.into() }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn formulas_become_text_and_numbers_stay() {
+        for text in
+            ["=1+1", "@SUM(1)", "+1\"", "-2+3", "\t=1", "\rx", "\nx", "  =1", "＝1", "-", "-inf", "+nan", "=\u{202e}1"]
+        {
+            assert_eq!(harmless(text), format!("'{text}"), "{text:?}");
+        }
+        for text in
+            ["-1", "-1.5", "+3", "-1e-3", "-123456789012345678901234567890", "a=1", "a-b", "", "1", "'=1", "#=1"]
+        {
+            assert_eq!(harmless(text), text, "{text:?}");
+        }
+        let mut out = Vec::new();
+        write_row(&mut out, &["=HYPERLINK(\"http://x\",\"y\")", "-5"].map(str::to_owned))
+            .expect("memory takes everything");
+        assert_eq!(out, b"\"'=HYPERLINK(\"\"http://x\"\",\"\"y\"\")\",-5\n");
+    }
 
     #[test]
     fn cells_are_quoted_where_they_must_be() {

@@ -20,6 +20,7 @@ mod packed;
 mod progress;
 mod rocprofv3;
 mod run;
+mod screen;
 mod serve;
 mod summary;
 mod table;
@@ -34,7 +35,6 @@ use std::ffi::OsString;
 use std::io;
 use std::process::ExitCode;
 
-use clap::Parser;
 use zprof_runtime::environment;
 
 /// Runs the command line and says how it went: 0, 1 for what failed, 2 for what cannot be asked, or the exit code of a
@@ -52,7 +52,7 @@ pub fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     let result = match doctor::probe::asked(&arguments) {
         Some(plugin) => doctor::probe::run(plugin),
         // Help and usage errors are clap's: it prints them and ends the process with 0 or 2.
-        None => cli::Cli::parse_from(arguments).run(),
+        None => cli::parse(&arguments).run(),
     };
     match result {
         Ok(code) => code,

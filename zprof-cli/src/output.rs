@@ -2,15 +2,17 @@
 //! and what it tells beside.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use anyhow::{Context, Result, bail};
 use serde::Serialize;
 use tempfile::NamedTempFile;
+use zprof_runtime::display::printable;
 
 use crate::input::{Profile, SUFFIX};
+use crate::screen::Screen;
 
 /// The draft on the disk now, for who ends the program. Whoever makes a draft, renames or removes it holds this.
 static DRAFT: Mutex<Option<PathBuf>> = Mutex::new(None);
@@ -70,6 +72,12 @@ impl Target {
     /// Has `write` write there. Of a file nothing stays if it fails, and an older one stays as it was.
     pub(crate) fn write<T>(&self, write: impl FnOnce(&mut dyn Write) -> Result<T>) -> Result<T> {
         match self {
+            Self::Stdout if io::stdout().is_terminal() => {
+                let mut out = Screen::new(BufWriter::new(io::stdout().lock()));
+                let value = write(&mut out)?;
+                out.finish().context("failed to write to standard output")?;
+                Ok(value)
+            }
             Self::Stdout => {
                 let mut out = BufWriter::new(io::stdout().lock());
                 let value = write(&mut out)?;
@@ -103,10 +111,10 @@ pub(crate) fn print_json(value: &(impl Serialize + ?Sized)) -> Result<()> {
     })
 }
 
-/// Tells the user something that is not the output.
+/// Tells the user something that is not the output: one line, whatever names of files and of a profile are quoted in it.
 pub(crate) fn tell(text: impl std::fmt::Display) {
     // Nobody is left to tell if standard error is gone.
-    let _ = writeln!(io::stderr(), "zprof: {text}");
+    let _ = writeln!(io::stderr(), "zprof: {}", printable(&text.to_string()));
 }
 
 /// A file under a temporary name, which goes away unless it is kept.

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use zprof_runtime::display::printable;
 use zprof_runtime::xspace::Source;
 
 const STYLE: &str = "{msg} {wide_bar} {percent:>3}%, {eta} left ";
@@ -21,7 +22,8 @@ impl Progress {
         if let Ok(style) = ProgressStyle::with_template(STYLE) {
             bar.set_style(style.progress_chars("=> "));
         }
-        bar.set_message(what);
+        // The bar draws on a terminal, and names of files are in the text.
+        bar.set_message(printable(&what).into_owned());
         Self { bar }
     }
 

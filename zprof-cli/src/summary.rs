@@ -8,6 +8,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
 use serde::Serialize;
+use zprof_runtime::display::printable;
 use zprof_runtime::export::{AsyncSummary, PlaneSummary, ScopeSummary, StepSeries, Summary, SummaryOptions, summarise};
 
 use crate::args::{Answer, Input, Planes, ROWS};
@@ -144,15 +145,15 @@ fn write_space(out: &mut dyn Write, space: &Summed, top: usize, each_step: bool)
     let width = table::width();
     let planes = &space.summary.planes;
     let events = planes.iter().map(PlaneSummary::events).sum();
-    let (name, planes_text) = (table::printable(&space.space.name), counted_all(planes.len(), "plane"));
+    let (name, planes_text) = (printable(&space.space.name), counted_all(planes.len(), "plane"));
     writeln!(out, "{name}: {planes_text}, {}", counted(events, "event"))?;
     let empty: Vec<_> = planes.iter().filter(|plane| plane.events() == 0).map(|plane| plane.name.as_str()).collect();
     if !empty.is_empty() {
-        writeln!(out, "{}", table::cut(&table::printable(&format!("without events: {}", empty.join(", "))), width))?;
+        writeln!(out, "{}", table::cut(&printable(&format!("without events: {}", empty.join(", "))), width))?;
     }
     for (what, notes) in [("error", &space.summary.errors), ("warning", &space.summary.warnings)] {
         for note in notes {
-            writeln!(out, "{what}: {}", table::printable(note))?;
+            writeln!(out, "{what}: {}", printable(note))?;
         }
     }
     for plane in planes.iter().filter(|plane| plane.events() > 0) {
@@ -174,7 +175,7 @@ fn write_plane(out: &mut dyn Write, plane: &PlaneSummary, top: usize, each_step:
     if plane.counter_samples > 0 {
         facts.push(format!("{} samples of counters", count(plane.counter_samples)));
     }
-    writeln!(out, "{}", table::cut(&table::printable(&plane.name), width))?;
+    writeln!(out, "{}", table::cut(&printable(&plane.name), width))?;
     writeln!(out, "{}", facts.join(", "))?;
     write_lines(out, plane, if top == ROWS { LINES } else { top }, width)?;
     if !plane.scopes.is_empty() {

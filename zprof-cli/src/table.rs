@@ -3,6 +3,7 @@
 use std::io::{self, IsTerminal, Write};
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+use zprof_runtime::display::printable;
 use zprof_runtime::environment::variable;
 
 /// Width where no terminal says it.
@@ -35,7 +36,7 @@ impl Table {
 
     /// Adds a row: as many cells as there are headings.
     pub(crate) fn row(&mut self, cells: Vec<String>) {
-        self.rows.push(cells.into_iter().map(|cell| printable(&cell)).collect());
+        self.rows.push(cells.into_iter().map(|cell| printable(&cell).into_owned()).collect());
     }
 
     /// Writes the table, as wide as `width` at most unless the numbers alone are wider.
@@ -84,11 +85,6 @@ pub(crate) fn width() -> usize {
     }
     let columns = variable("COLUMNS").and_then(|columns| columns.to_str()?.parse().ok());
     columns.filter(|width| *width > 0).unwrap_or(WIDTH)
-}
-
-/// A text without what would move the cursor or break the line.
-pub(crate) fn printable(text: &str) -> String {
-    text.chars().map(|character| if character.is_control() { ' ' } else { character }).collect()
 }
 
 fn pad_right(text: &str, width: usize) -> String {

@@ -4,6 +4,8 @@ use std::borrow::Cow;
 use std::error::Error as StdError;
 use std::fmt;
 
+use crate::display::write_printable;
+
 /// What went wrong, coarsely: what a program may want to branch on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -87,7 +89,8 @@ impl Error {
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.inner.message)
+        // Messages quote names that others chose, and programs print them.
+        write_printable(f, &self.inner.message)
     }
 }
 
@@ -117,6 +120,13 @@ mod tests {
         fn crosses<T: Send + Sync>() {}
         crosses::<Error>();
         assert_eq!(size_of::<Error>(), size_of::<usize>());
+    }
+
+    #[test]
+    fn a_message_is_one_line_that_a_terminal_can_show() {
+        let error = Error::new(ErrorKind::Io, "no folder `a\nb\u{1b}[31m\u{202e}`".to_owned());
+        assert_eq!(error.to_string(), "no folder `a b [31m\u{fffd}`");
+        assert_eq!(error.in_one().to_string(), "no folder `a b [31m\u{fffd}`");
     }
 
     #[test]

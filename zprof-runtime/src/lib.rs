@@ -8,6 +8,8 @@ pub(crate) mod ceiling;
 pub(crate) mod clock;
 pub(crate) mod decimal;
 #[doc(hidden)] // for the command
+pub mod display;
+#[doc(hidden)] // for the command
 pub mod environment;
 pub mod error;
 #[cfg(not(zprof_loom))]

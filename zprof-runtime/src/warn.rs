@@ -4,6 +4,8 @@ use std::cell::Cell;
 use std::fmt::Display;
 use std::io::{self, Write};
 
+use crate::display::printable;
+
 thread_local! {
     static SAYING: Cell<bool> = const { Cell::new(false) };
 }
@@ -21,6 +23,9 @@ pub(crate) fn warn(message: impl Display) {
 }
 
 fn say(message: impl Display) {
+    // It quotes names of threads, scopes and files, which others chose.
+    let message = message.to_string();
+    let message = printable(&message);
     // A logger that takes no warnings is none here.
     if log::max_level() < log::LevelFilter::Warn {
         // A warning that cannot be told must not end the program, as `eprintln` would.

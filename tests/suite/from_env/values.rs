@@ -115,6 +115,36 @@ fn wrong_values_are_errors_that_name_them_and_the_program_goes_on() {
     assert!(said.starts_with(start), "{said}");
 }
 
+/// Sets a terminal's title, begins a line of its own and turns the writing around.
+const ACTING: &str = "a\u{1b}]0;t\u{7}\nzprof: well\u{202e}";
+
+#[test]
+fn a_run_has_no_name_that_acts_on_a_terminal() {
+    let allowed = "the name of a run's folder without control characters and invisible ones";
+    for (name, shown) in [(ACTING, "a ]0;t  zprof: well\u{fffd}"), ("a\tb", "a b"), ("a\u{200b}b", "a\u{fffd}b")] {
+        assert_eq!(
+            refused("ZPROF_SESSION", name),
+            format!("InvalidInput: no profile: `ZPROF_SESSION` is `{shown}`; it may be {allowed}\n")
+        );
+    }
+    let shown = "a ]0;t  zprof: well\u{fffd}";
+    let said = refused("ZPROF", &format!("/dev/null/{ACTING}"));
+    let start =
+        format!("Io: no profile, which `ZPROF=/dev/null/{shown}` asked for: failed to create the profile folder ");
+    assert!(said.starts_with(&start) && said.lines().count() == 1, "{said}");
+}
+
+#[test]
+fn what_is_said_at_the_end_is_one_line_whatever_the_folder_is_called() {
+    let mut program = Program::new("return");
+    let folder = program.folder.path().join(ACTING);
+    program.command.env("ZPROF", &folder);
+    let ended = program.run();
+    let runs = super::runs(&folder);
+    let path = runs[0].join("profiling.xplane.pb").display().to_string();
+    assert_eq!(ended.only_line(), format!("zprof: {} (3 scopes)", path.replace(ACTING, "a ]0;t  zprof: well\u{fffd}")));
+}
+
 /// Planes of a space, in order.
 fn planes(path: &Path) -> Vec<String> {
     let space = XSpace::decode(fs::read(path).expect("it is there").as_slice()).expect("it is a space");

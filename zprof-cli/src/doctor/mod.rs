@@ -5,12 +5,14 @@ pub(crate) mod probe;
 mod tools;
 
 use std::fs;
-use std::io::{self, Write};
 use std::process::ExitCode;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use serde_json::{Value, json};
+use zprof_runtime::display::printable;
 use zprof_runtime::{__doctor as runtime, FEATURES};
+
+use crate::output::print;
 
 /// Say what works on this machine, and the cure for what does not.
 #[derive(Debug, clap::Args)]
@@ -69,7 +71,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     checks.extend(tools::all());
     checks.extend(permissions::all());
     let text = if args.json { json_text(&checks) } else { plain_text(&checks) };
-    io::stdout().lock().write_all(text.as_bytes()).context("failed to print")?;
+    print(|out| out.write_all(text.as_bytes()))?;
     let fails = args.strict && checks.iter().any(|check| !check.works && check.note.is_none());
     Ok(if fails { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
@@ -120,7 +122,7 @@ fn plain_text(checks: &[Check]) -> String {
             text.push('\n');
         }
         let mark = if check.works { "yes" } else { "no " };
-        text.push_str(&format!("  {mark}  {}: {}\n", check.name, check.detail));
+        text.push_str(&format!("  {mark}  {}: {}\n", printable(&check.name), printable(&check.detail)));
         if let Some(cure) = &check.cure {
             text.push_str(&format!("       cure: {cure}\n"));
         }

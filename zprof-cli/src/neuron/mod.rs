@@ -10,6 +10,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 use clap::Subcommand;
 
+use crate::output::print;
 use crate::run::{CommandLine, Missing, find, print_commands};
 
 const NAME: &str = "neuron-explorer";
@@ -87,7 +88,7 @@ fn server(args: &Server) -> Result<ExitCode> {
         return print_commands(&[command]);
     }
     require()?;
-    println!("http://localhost:{}", args.port);
+    print(|out| writeln!(out, "http://localhost:{}", args.port))?;
     replace_by(&command)
 }
 

@@ -15,12 +15,12 @@ mod signals;
 mod variables;
 
 use std::ffi::OsString;
-use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 
+use crate::output::print;
 pub(crate) use command::CommandLine;
 pub(crate) use find::{Missing, Printed, find, is_executable, on_path, output_of};
 pub(crate) use launch::execute;
@@ -45,7 +45,7 @@ pub(crate) struct Program {
 /// Prints a command whose standard output goes to a file.
 pub(crate) fn print_command_into(command: &CommandLine, file: &Path) -> Result<ExitCode> {
     let line = [command.shell()?, b" > ".to_vec(), command::quoted(file.as_os_str())?, b"\n".to_vec()].concat();
-    io::stdout().lock().write_all(&line).context("failed to print the command")?;
+    print(|out| out.write_all(&line))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -70,9 +70,7 @@ pub(crate) struct Ended {
 
 /// Prints commands on standard output, one after another.
 pub(crate) fn print_commands(commands: &[CommandLine]) -> Result<ExitCode> {
-    let mut out = io::stdout().lock();
-    for command in commands {
-        out.write_all(&command.shell()?).and_then(|()| out.write_all(b"\n")).context("failed to print the command")?;
-    }
+    let lines = commands.iter().map(CommandLine::shell).collect::<Result<Vec<_>>>()?;
+    print(|out| lines.iter().try_for_each(|line| out.write_all(line).and_then(|()| out.write_all(b"\n"))))?;
     Ok(ExitCode::SUCCESS)
 }

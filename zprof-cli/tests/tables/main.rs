@@ -2,6 +2,7 @@
 
 mod answers;
 mod bad;
+mod hostile;
 mod profiles;
 
 use std::io::Write;

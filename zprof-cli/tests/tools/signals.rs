@@ -167,7 +167,7 @@ fn on_terminal(bench: &Bench, steps: &str, arguments: &[&str]) -> std::process::
     let mut python = Command::new("python3");
     python.args(["-c", TERMINAL, steps, env!("CARGO_BIN_EXE_zprof")]).args(arguments).current_dir(bench.work());
     python.env_clear().envs(zprof.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    python.env("PATH", format!("{}/bin:{}", bench.root().display(), variable("PATH").expect("set").display()));
+    python.env("PATH", format!("{}/bin:{}", bench.root().display(), variable("PATH").expect("set").to_string_lossy()));
     python.env("SEEN", bench.path("seen")).output().expect("python3 runs")
 }
 

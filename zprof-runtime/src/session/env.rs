@@ -7,6 +7,7 @@ use std::time::Duration;
 use super::files::XSPACE;
 use super::options::{ProfilerOptions, SessionId};
 use super::platform::Platform;
+use crate::display::is_printable;
 use crate::error::{Error, ErrorKind, Result};
 use crate::record::directives::Directives;
 
@@ -163,6 +164,9 @@ fn place(request: &mut Request, value: &OsStr) -> Taken {
 fn session(request: &mut Request, value: &OsStr) -> Taken {
     let name = value.to_str().filter(|_| request.options.file.is_none());
     let name = name.ok_or("the name of a run's folder in UTF-8, where `ZPROF` names no file")?;
+    if !name.chars().all(is_printable) {
+        return Err("the name of a run's folder without control characters and invisible ones");
+    }
     request.options.session_id = SessionId::Named(name.to_owned());
     Ok(())
 }

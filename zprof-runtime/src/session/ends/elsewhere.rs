@@ -26,5 +26,5 @@ pub(in super::super) fn finish_now() {}
 
 /// Writes to standard error, if that can be.
 pub(in super::super) fn say(text: &str) -> bool {
-    io::stderr().write_all(text.as_bytes()).is_ok()
+    io::stderr().write_all(crate::display::line(text).as_bytes()).is_ok()
 }

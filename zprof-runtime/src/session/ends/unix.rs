@@ -366,6 +366,7 @@ extern "C" fn in_child() {
 /// Writes to standard error, unless nobody reads it. The standard library's lock may be held by the thread that waits for
 /// this one. `false` where nobody read it for a second.
 pub(in super::super) fn say(text: &str) -> bool {
+    let text = crate::display::line(text);
     let mut ready = libc::pollfd { fd: libc::STDERR_FILENO, events: libc::POLLOUT, revents: 0 };
     // SAFETY: the pointer is to one live pollfd.
     let is_read = unsafe { libc::poll(&raw mut ready, 1, 1000) } == 1;
