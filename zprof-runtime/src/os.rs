@@ -2,6 +2,14 @@
 
 use std::cell::RefCell;
 
+/// Whether this system has what a session needs: threads, clocks, and processes that have ids. WebAssembly has marks alone.
+pub(crate) const HAS_SESSIONS: bool = !cfg!(all(target_family = "wasm", not(target_os = "emscripten")));
+
+/// The id of this process, or 0 on a system without processes, where the standard library would panic.
+pub(crate) fn process_id() -> u32 {
+    if HAS_SESSIONS { std::process::id() } else { 0 }
+}
+
 thread_local! {
     /// The name that the program has given the thread.
     static GIVEN: RefCell<Option<Box<str>>> = const { RefCell::new(None) };

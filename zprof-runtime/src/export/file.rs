@@ -3,8 +3,8 @@
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::process;
 
+use crate::os::process_id;
 use crate::{Error, Result};
 
 /// How many names are tried: those of earlier runs that had this process id and were killed may still be there.
@@ -21,7 +21,7 @@ impl Draft {
         let mut attempt = 0;
         loop {
             // Short whatever the target is called, as names are limited.
-            let path = target.with_file_name(format!(".zprof-{}-{attempt}.tmp", process::id()));
+            let path = target.with_file_name(format!(".zprof-{}-{attempt}.tmp", process_id()));
             match OpenOptions::new().write(true).create_new(true).open(&path) {
                 Ok(file) => return Ok((Self { path, kept: false }, file)),
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists && attempt < MAX_TRIES => attempt += 1,

@@ -24,6 +24,7 @@ use std::path::{Path, PathBuf};
 
 use super::plugin::Plugin;
 use crate::environment;
+use crate::os::HAS_SESSIONS;
 
 const LIBRARY: &str = "PJRT_PLUGIN_LIBRARY_PATH";
 const NAMED: &str = "PJRT_NAMES_AND_LIBRARY_PATHS";
@@ -207,7 +208,7 @@ fn plain(path: PathBuf) -> Candidate {
 
 /// Libraries named one after another, or by their folder.
 fn listed(value: &OsStr) -> Vec<Candidate> {
-    let paths = if Path::new(value).exists() { vec![value.into()] } else { env::split_paths(value).collect() };
+    let paths = if Path::new(value).exists() { vec![value.into()] } else { split_paths(value) };
     let mut candidates = Vec::new();
     for path in paths.into_iter().filter(|path: &PathBuf| !path.as_os_str().is_empty()) {
         if path.is_dir() {
@@ -260,9 +261,14 @@ fn folders_in(folder: &Path, start: &str) -> Vec<PathBuf> {
     found
 }
 
+/// The paths of a list, as `PATH` is one. WebAssembly has no such lists, and the standard library would panic.
+fn split_paths(list: &OsStr) -> Vec<PathBuf> {
+    if HAS_SESSIONS { env::split_paths(list).collect() } else { Vec::new() }
+}
+
 fn libraries(machine: &impl Machine) -> Vec<PathBuf> {
     let mut folders: Vec<PathBuf> = Vec::new();
-    folders.extend(machine.variable("LD_LIBRARY_PATH").iter().flat_map(env::split_paths));
+    folders.extend(machine.variable("LD_LIBRARY_PATH").iter().flat_map(|list| split_paths(list)));
     folders.extend(machine.variable("HOME").map(|home| Path::new(&home).join(".local/lib/go-xla")));
     folders.extend(FOLDERS.map(|folder| machine.at(folder)));
     folders.retain(|folder| folder.is_absolute());
@@ -271,7 +277,9 @@ fn libraries(machine: &impl Machine) -> Vec<PathBuf> {
 
 fn packages(machine: &impl Machine) -> Vec<PathBuf> {
     let mut sites: Vec<PathBuf> = Vec::new();
-    sites.extend(machine.variable("PYTHONPATH").iter().flat_map(env::split_paths).filter(|path| path.is_absolute()));
+    sites.extend(
+        machine.variable("PYTHONPATH").iter().flat_map(|list| split_paths(list)).filter(|path| path.is_absolute()),
+    );
     let variables =
         ["VIRTUAL_ENV", "CONDA_PREFIX", "PYTHONUSERBASE"].map(|name| machine.variable(name).map(PathBuf::from));
     let home = machine.variable("HOME").map(|home| Path::new(&home).join(".local"));

@@ -37,6 +37,7 @@ pub use self::snapshot::snapshot;
 use crate::ENABLED;
 use crate::clock::realtime_ns;
 use crate::error::{Error, ErrorKind, Result};
+use crate::os;
 use crate::pjrt::Plugin;
 use crate::record::Gone;
 use crate::record::directives::Directives;
@@ -164,6 +165,7 @@ impl Profiler {
     /// running session is left as it is. [`WrongState`](ErrorKind::WrongState) while a stopped session waits to be
     /// written. [`InvalidInput`](ErrorKind::InvalidInput) or [`Io`](ErrorKind::Io) where the run's folder cannot be
     /// used. With `raise_error_on_start_failure`, whatever keeps the platform's plugin from profiling.
+    /// [`Unsupported`](ErrorKind::Unsupported) on WebAssembly, where marks work and do nothing.
     pub fn start(&mut self) -> Result<()> {
         if let Some(path) = self.session.as_ref().and_then(|session| session.unwritten_path()) {
             return Err(Error::new(
@@ -178,6 +180,7 @@ impl Profiler {
             log::warn!("nothing is recorded: zprof is built without its feature `enable`");
             return Ok(());
         }
+        check_system("failed to start the profiler")?;
         let place = Place::take()?;
         exit::watch().map_err(|error| {
             Error::io("failed to start the profiler: the exit of the process cannot be watched", error)
@@ -270,6 +273,19 @@ impl Drop for Profiler {
             trim(0);
         }
     }
+}
+
+/// An error where the system has no sessions; `what` could not be done.
+fn check_system(what: &str) -> Result<()> {
+    if os::HAS_SESSIONS {
+        return Ok(());
+    }
+    Err(Error::new(
+        ErrorKind::Unsupported,
+        format!(
+            "{what}: WebAssembly lacks the threads and clocks that a session needs; run the program elsewhere to profile it"
+        ),
+    ))
 }
 
 /// Says what of these options cannot work.

@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::process;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -14,6 +14,7 @@ use super::options::ProfilerOptions;
 use super::place::Place;
 use super::snapshot::{Inside, Running};
 use super::{Profile, Unwritten, convert, discard};
+use crate::atomic::AtomicU64;
 use crate::error::Result;
 use crate::record::lock::Mutex;
 use crate::record::recording::{Recording, trim};

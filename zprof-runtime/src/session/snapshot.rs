@@ -14,6 +14,7 @@ use super::{Profile, assemble, exit};
 use crate::ENABLED;
 use crate::atomic::AtomicU64;
 use crate::error::{Error, ErrorKind, Result};
+use crate::os::HAS_SESSIONS;
 use crate::record::lock::Mutex;
 use crate::record::recording::{Live, recycle};
 use crate::warn::warn;
@@ -225,6 +226,9 @@ pub(super) fn take_quietly() -> Result<Option<Profile>> {
 fn take(reason: Option<String>, wants: impl FnOnce(&Running) -> bool) -> Result<Option<Profile>> {
     let none =
         || Error::new(ErrorKind::WrongState, "failed to take a snapshot: no session runs; start a profiler first");
+    if !HAS_SESSIONS {
+        return Err(none());
+    }
     let _inside = Inside::enter();
     let is_inherited = exit::is_inherited();
     let turn = Turn::wait();

@@ -2,6 +2,8 @@
 
 use std::io::{self, Write as _};
 
+use super::super::exit;
+
 fn unsupported() -> io::Error {
     io::Error::new(io::ErrorKind::Unsupported, "this system does not say when a process ends")
 }
@@ -21,8 +23,10 @@ pub(in super::super) fn is_watched() -> bool {
     false
 }
 
-/// Finishes the session that the environment asked for: there is none.
-pub(in super::super) fn finish_now() {}
+/// Finishes the session that the environment asked for, of which there is none, because [`watch`] fails.
+pub(in super::super) fn finish_now() {
+    exit::finish_env(None);
+}
 
 /// Writes to standard error, if that can be.
 pub(in super::super) fn say(text: &str) -> bool {

@@ -36,7 +36,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 pub use self::values::{Arg, Counter, Mark, Recorded, Scope, Thread};
-use super::{Place, ProfilerOptions, check, settings};
+use super::{Place, ProfilerOptions, check, check_system, settings};
 use crate::clock::Source;
 use crate::error::{Error, ErrorKind, Result};
 use crate::record::recording::{Recording, recycle};
@@ -133,6 +133,7 @@ impl Session {
                 "failed to start a session for a test: this thread has one already; stop that first, or record both parts in it",
             ));
         }
+        check_system("failed to start a session for a test")?;
         check(options)?;
         // A test that failed has not harmed the next.
         let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
