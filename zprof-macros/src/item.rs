@@ -92,16 +92,14 @@ fn function(
     if let Some(asyncness) = is_async {
         return Some(futures::async_fn(&path, &label, args, function, asyncness));
     }
-    let body = match futures::tail(&path, &label, args, &function.body) {
-        Some(body) => body,
-        None => {
-            let guard = expand::guard(&expand::opening(&path, &label, args));
-            if args.ret.get().is_some() || args.err.get().is_some() {
-                outcome::body(&path, args, &function, &guard)
-            } else {
-                body::with_guard(&function.body, &guard).to_token_stream()
-            }
-        }
+    if let Some(function) = futures::tail(&path, &label, args, &function) {
+        return Some(function);
+    }
+    let guard = expand::guard(&expand::opening(&path, &label, args));
+    let body = if args.ret.get().is_some() || args.err.get().is_some() {
+        outcome::body(&path, args, &function, &guard)
+    } else {
+        body::with_guard(&function.body, &guard).to_token_stream()
     };
     let head = function.head;
     Some(quote!(#(#head)* #body))
@@ -227,9 +225,12 @@ mod tests {
         assert!(traced("n = ", "fn f(n: u32) { n }").ends_with(&tokens("fn f(n: u32) { n }")));
     }
 
-    /// The item without its body.
+    /// The item that is recorded, without its body and the condition.
     fn head(output: &str) -> String {
-        output[..output.rfind("{ :: zprof :: __private :: traced").expect("a wrapped body")].trim_end().to_owned()
+        let output = &output[..output.rfind("# [cfg (any (clippy , doc))]").expect("a second expansion")];
+        let start = tokens("#[cfg(not(any(clippy, doc)))]").len();
+        let end = output.rfind("{ :: zprof :: __private :: polled").expect("a wrapped body");
+        output[start..end].trim().to_owned()
     }
 
     #[test]
@@ -237,16 +238,63 @@ mod tests {
         let output = traced(
             "",
             "#[inline] pub(crate) async safe fn f<'a, T: Into<[u8; { 1 }]>>(&'a self, mut n: HashMap<T, u8>, (a, b): \
-             a::P, #[cfg(x)] _: fn(u8) -> u8) -> Result<impl Fn(u8) -> T + 'a, T> where T: X { n }",
+             a::P, #[cfg(x)] _: fn(u8) -> u8) -> Result<impl Fn(u8) -> T, T> where T: X { n }",
         );
         let expected = "#[inline] pub(crate) safe fn f<'a, T: Into<[u8; { 1 }]>>(&'a self, n: HashMap<T, u8>, \
                         __zprof_argument_2: a::P, #[cfg(x)] __zprof_argument_3: fn(u8) -> u8,) -> impl \
-                        ::zprof::__private::core::future::Future<Output = Result<impl Fn(u8) -> T + 'a, T> > where T: X";
+                        ::zprof::__private::core::future::Future<Output = Result<impl Fn(u8) -> T, T> > where T: X";
         assert_eq!(tokens(&head(&output).replace("self , n", "self, n")), tokens(expected));
         let bindings = "let mut n = n; let __zprof_argument_2 = __zprof_argument_2; let (a, b) = __zprof_argument_2; \
                         #[cfg(x)] let __zprof_argument_3 = __zprof_argument_3;";
         assert!(output.contains(&format!("async move {{ {}", tokens(bindings))), "{output}");
         assert!(output.contains(":: never :: < Result < _ , T > > ()"), "{output}");
+    }
+
+    #[test]
+    fn an_async_fn_keeps_its_signature_where_rustc_must_see_it() {
+        let kept = [
+            "#[must_use] async fn f() -> u8 { 1 }",
+            "#[must_use = \"why\"] pub async fn f() -> u8 { 1 }",
+            "#[expect(async_fn_in_trait)] async fn f() {}",
+            "async fn f(k: impl Into<K<'_>>) {}",
+            "async fn f(k: impl IntoIterator<Item = &u32>) {}",
+            "async fn f(k: Vec<impl Into<(u8, [&u8; 2])>>) {}",
+            "async fn f(x: u8, k: &mut impl Into<Box<dyn Fn(&str) -> &str + '_>>) {}",
+            "async fn f(k: &str) -> &str { k }",
+            "async fn f<'a>(k: K<'a>) -> Option<(u8, K<'a>)> { k }",
+        ];
+        for item in kept {
+            let output = traced("", item);
+            let signature = tokens(&item[..item.find('{').expect("a body")]);
+            assert!(
+                output.starts_with(&format!("{} {signature}", tokens("#[cfg(not(any(clippy, doc)))]"))),
+                "{output}"
+            );
+        }
+        let rewritten = [
+            "async fn f(k: &str, l: K<'_>, m: impl for<'a> Tr<'a>) {}",
+            "async fn f(k: impl Fn(&str) -> &str + Send, l: impl Into<fn(&u8) -> &u8>) {}",
+            "async fn f(k: Vec<impl Fn(&str)>, l: &str) {}",
+            "async fn f(k: impl Into<&'static str>, l: &'static str) {}",
+        ];
+        for item in rewritten {
+            let output = traced("", item);
+            assert!(output.starts_with(&tokens("#[cfg(not(any(clippy, doc)))] fn f(")), "{output}");
+        }
+    }
+
+    #[test]
+    fn attributes_of_a_parameter_go_where_their_lints_are_found() {
+        let output = traced(
+            "",
+            "async fn f(#[expect(unused_mut, clippy::ptr_arg, reason = \"r\")] #[cfg(a)] #[cfg_attr(b, \
+             expect(unused_variables), allow(x))] mut n: u8) {}",
+        );
+        let parameter = "(#[expect(clippy::ptr_arg, reason = \"r\")] #[cfg(a)] #[cfg_attr(b, allow(x))] n: u8,)";
+        assert!(output.contains(&tokens(parameter)), "{output}");
+        let binding = "#[expect(unused_mut, reason = \"r\")] #[cfg(a)] #[cfg_attr(b, expect(unused_variables), \
+                       allow(x))] let mut n = n;";
+        assert!(output.contains(&tokens(binding)), "{output}");
     }
 
     #[test]
@@ -301,7 +349,7 @@ mod tests {
         ];
         for item in wrapped {
             let output = traced("n", item);
-            assert!(output.contains("__private :: traced (") && !output.contains("__zprof_guard"), "{output}");
+            assert!(output.contains("__private :: polled (") && !output.contains("__zprof_guard"), "{output}");
         }
         let not = [
             "fn f() -> F { let x = async { 1 }; x }",

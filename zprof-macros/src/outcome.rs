@@ -58,16 +58,22 @@ pub(crate) fn body(path: &TokenStream, args: &Args, function: &Function, guard: 
 }
 
 /// The call that records `block`, a future, as `description` says, and looks at what it gives where somebody asks.
+///
+/// The block's own `poll` is named for the compiler alone, which finds the block's code by it, from this function. By the
+/// wrapper's `poll` only, which is one function for all, a chain of futures that await each other would look like one
+/// function that instantiates itself without end, and rustc stops that at 128 levels.
 pub(crate) fn traced(path: &TokenStream, args: &Args, description: &TokenStream, block: &TokenStream) -> TokenStream {
     let here = Span::mixed_site();
+    let poll = quote_spanned!(here=> #path::__private::core::future::Future::poll);
     if args.ret.get().is_none() && args.err.get().is_none() {
-        return quote_spanned!(here=> #path::__private::traced(#description, #block));
+        return quote_spanned!(here=> #path::__private::polled(#description, #block, #poll));
     }
     let told = told(path, args, true);
     quote_spanned! {here=>
-        #path::__private::traced_and(
+        #path::__private::polled_and(
             #description,
             #block,
+            #poll,
             |__zprof_guard: &#path::__private::Guard, __zprof_value: &_| { #told },
         )
     }

@@ -117,8 +117,8 @@ pub mod __private {
     pub use crate::ENABLED;
     pub use crate::record::{
         Entered, Fallible, Guard, Here, Link, NUMBER, Returns, Sample, StepNumber, Word, always, call, count_at,
-        described, entered, hears, inert, mark_at, never, open_at, returned, traced, traced_and, undescribed, word,
-        word_at,
+        described, entered, hears, inert, mark_at, never, open_at, polled, polled_and, returned, traced, traced_and,
+        undescribed, word, word_at,
     };
     pub use crate::site::{Callsite, Level, Memo, NO_FILTER, Site};
     pub use crate::value::{Named, Root, Value, Variant, Variants};

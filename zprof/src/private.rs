@@ -7,7 +7,7 @@ pub use zprof_macros::{__counter, __instant, __scope, __span, __step, __task};
 pub use zprof_runtime::__private::{
     Callsite, ENABLED, Entered, Fallible, Guard, Here, Level, Link, Memo, NO_FILTER, NUMBER, Named, Returns, Root,
     Sample, Site, StepNumber, Value, Variant, Variants, Word, always, call, count_at, described, entered, hears, inert,
-    mark_at, never, open_at, returned, traced, traced_and, undescribed, word, word_at,
+    mark_at, never, open_at, polled, polled_and, returned, traced, traced_and, undescribed, word, word_at,
 };
 
 /// Its name is the advice that rustc prints where a value is expected: "this error originates in the macro …".

@@ -87,7 +87,7 @@ pub use name::{name_thread, name_worker};
 #[cfg(all(not(feature = "enable"), not(zprof_loom)))]
 pub use off::{
     Entered, Guard, Here, NUMBER, Span, Task, TraceFuture, Traced, count_at, described, entered, hears, inert, mark_at,
-    open_at, traced, traced_and, undescribed, word, word_at,
+    open_at, polled, polled_and, traced, traced_and, undescribed, word, word_at,
 };
 #[cfg(not(zprof_loom))]
 pub(crate) use outcome::cut;
@@ -95,7 +95,10 @@ pub(crate) use outcome::cut;
 pub use outcome::{Fallible, Returns, always, call, never, returned};
 pub use registry::Word;
 #[cfg(all(feature = "enable", not(zprof_loom)))]
-pub use task::{Entered, Here, NUMBER, Task, TraceFuture, Traced, described, entered, traced, traced_and, undescribed};
+pub use task::{
+    Entered, Here, NUMBER, Task, TraceFuture, Traced, described, entered, polled, polled_and, traced, traced_and,
+    undescribed,
+};
 
 /// The atomics, locks and cells of the recorder: the standard ones, or loom's under `cfg(zprof_loom)`.
 #[cfg(not(zprof_loom))]

@@ -177,6 +177,27 @@ where
     Traced { future, _description: description, _outcome: outcome }
 }
 
+/// A future's own `poll`.
+pub(super) type Poller<F> = fn(Pin<&mut F>, &mut Context<'_>) -> Poll<<F as Future>::Output>;
+
+/// Records `future`. The expansion of an attribute gives `poll` so that rustc finds the future's code there too; it is
+/// never called.
+#[inline(always)]
+pub fn polled<F: Future, D: Describe>(description: D, future: F, _poll: Poller<F>) -> Traced<F, D> {
+    traced(description, future)
+}
+
+/// Records `future` like [`polled`], and lets `outcome` see what it gives.
+#[inline(always)]
+pub fn polled_and<F, D, O>(description: D, future: F, _poll: Poller<F>, outcome: O) -> Traced<F, D, O>
+where
+    F: Future,
+    D: Describe,
+    O: Fn(&Guard, &F::Output),
+{
+    traced_and(description, future, outcome)
+}
+
 /// Records futures.
 pub trait TraceFuture: Future + Sized {
     /// Records this future as `task`: each poll as a slice of the thread that runs it, and the whole, from the first poll to
