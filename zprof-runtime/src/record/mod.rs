@@ -108,6 +108,11 @@ pub(crate) mod primitive {
     pub(crate) use std::sync::MutexGuard;
     pub(crate) use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 
+    /// Lets others run for a moment.
+    pub(crate) fn pause() {
+        std::thread::sleep(std::time::Duration::from_micros(50));
+    }
+
     /// Ordering of the store that hands records to the drain.
     #[inline(always)]
     pub(crate) const fn publication() -> Ordering {
@@ -150,6 +155,11 @@ pub(crate) mod primitive {
     std::thread_local! {
         /// Set by the model that shows that too weak an ordering would be found out.
         pub(crate) static WEAKENED: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
+    }
+
+    /// Lets others run for a moment.
+    pub(crate) fn pause() {
+        loom::thread::yield_now();
     }
 
     /// Ordering of the store that hands records to the drain.
