@@ -47,3 +47,9 @@ pub fn space_bytes(collected: &[u8]) -> Result<Vec<u8>> {
 pub fn recorder_bytes() -> usize {
     crate::record::recording::allocated()
 }
+
+/// Whether a live tool is attached.
+#[must_use]
+pub fn has_tools() -> bool {
+    crate::record::has_tools()
+}

@@ -69,11 +69,11 @@ pub(crate) use fork::gate;
 #[cfg(all(unix, not(zprof_loom)))]
 pub(crate) use fork::silence;
 #[cfg(not(zprof_loom))]
-pub(crate) use guard::is_recorded;
-#[cfg(not(zprof_loom))]
 pub(crate) use guard::probe;
 #[cfg(all(feature = "enable", not(zprof_loom)))]
 pub use guard::{Guard, Span, hears, inert, open_at, word, word_at};
+#[cfg(not(zprof_loom))]
+pub(crate) use guard::{has_tools, is_recorded};
 #[cfg(all(unix, not(zprof_loom)))]
 pub(crate) use helper::abort;
 #[cfg(not(zprof_loom))]
