@@ -65,3 +65,9 @@ pub fn requested(variables: &[(OsString, OsString)]) -> Result<Option<ProfilerOp
 pub fn unknown_variables(variables: &[(OsString, OsString)]) -> Vec<String> {
     env::unknown(variables.iter().cloned())
 }
+
+/// Whether a live tool is attached.
+#[must_use]
+pub fn has_tools() -> bool {
+    crate::record::has_tools()
+}

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::pin::pin;
+use std::process::Command;
 use std::sync::Barrier;
 use std::task::{Context, Poll, Waker};
 use std::thread;
@@ -186,33 +187,41 @@ fn what_snapshots_hold_costs_the_threads_that_go_on_nothing() {
     load.wait_for(40_000);
     let begun = load.begun();
     let profile = zprof::snapshot().expect("it is written").expect("zprof is enabled");
-    assert_eq!((profile.dropped_scopes, &profile.warnings), (0, &Vec::new()));
+    assert_eq!(profile.dropped_scopes, 0);
     assert!(profile.released_bytes > 0);
     let allocated = zprof_runtime::__test::recorder_bytes();
     assert!(allocated <= LIMIT, "{allocated} bytes");
     // All rings have gone round meanwhile, most of them while the snapshot was being converted.
     load.wait_for(begun.iter().max().expect("there are threads") + 20_000);
-    // A thread that the system has put aside may have no item as late as what the others' rings still have.
-    let mut tries = 0;
-    let (begun, snapshot) = loop {
-        let begun = load.begun();
-        let snapshot = written(zprof::snapshot());
-        assert_eq!((snapshot.profile.dropped_scopes, &snapshot.warnings), (0, &Vec::new()));
-        let has_items = |index: usize| {
-            let line = line(&snapshot.lines, &format!("limit {index}"));
-            line.events.iter().any(|event| event.name == "item")
-        };
-        if (0..THREADS).all(has_items) {
-            break (begun, snapshot);
-        }
-        tries += 1;
-        assert!(tries < 20, "threads without items in each of {tries} snapshots");
-    };
+    let begun = load.begun();
+    let snapshot = written(zprof::snapshot());
+    assert_eq!(snapshot.profile.dropped_scopes, 0);
+    // Where the system puts the snapshot aside, rings may go round before it reaches them, and are shown all the same.
+    let has_own_window = |warning: &&String| warning.contains(" threads are shown up to a moment of their own, ");
+    assert_eq!(snapshot.warnings.iter().filter(has_own_window).count(), snapshot.warnings.len());
     for (index, begun) in begun.iter().enumerate() {
         assert!(is_whole(&snapshot, &format!("limit {index}"), index, *begun) > 0);
     }
     drop(load);
     assert_eq!(session.stop().profile.dropped_scopes, 0);
+}
+
+/// What `snapshots` prints: it fails where a profile lacks a thread, a scope that is open, or a scope that is not counted.
+fn checked(threads: &str, snapshots: &str, kib: &str) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_snapshots"));
+    let output = command.args([threads, snapshots, kib]).output().expect("the program can be run");
+    let (stdout, stderr) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{threads} threads, {kib} KiB each:\n{stdout}\n{stderr}");
+    assert!(stdout.starts_with(&format!("{threads} threads, {kib} KiB each: ")), "{stdout}");
+}
+
+#[test]
+fn snapshots_of_threads_that_overrun_them_have_every_thread() {
+    checked("1", "4", "256");
+    checked("8", "10", "256");
+    // Few chunks for each, so that scopes find no memory.
+    checked("8", "20", "32");
+    checked("64", "2", "32");
 }
 
 #[test]

@@ -40,6 +40,11 @@ pub fn word() -> Word {
     SHARED.word()
 }
 
+/// Whether a tool is attached.
+pub(crate) fn has_tools() -> bool {
+    SHARED.word().seen() != 0
+}
+
 /// The same for site `S`: where that is above the compile-time ceiling, nothing listens, and nothing is read.
 #[inline(always)]
 #[must_use]

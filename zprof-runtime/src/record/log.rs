@@ -71,12 +71,10 @@ pub(crate) struct Stream {
 }
 
 impl Stream {
-    /// Whether the stream shows what its thread did at tick `moment`: it goes back that far, and something of it began by
-    /// then. A ring that has gone round since then does not.
+    /// Whether the stream shows what its thread did at tick `moment`: it goes back that far, and not all of its chunks were
+    /// begun later. A ring that has gone round since then does not.
     pub(crate) fn covers(&self, moment: u64) -> bool {
-        self.since == 0
-            || self.since <= moment
-                && (!self.carried.is_empty() || self.first_begin().is_none_or(|begin| begin <= moment))
+        self.since == 0 || self.since <= moment && self.first_begin().is_none_or(|begin| begin <= moment)
     }
 
     /// Tick of the first begin in the oldest chunk.
@@ -248,7 +246,7 @@ impl Log {
             at = now();
             chunk = self.let_go(shared, &mut own, bounds, writer.position(), at, needed);
         }
-        let takes_small = |bounds: Bounds| bounds.are_narrow() || shared.pool.is_small();
+        let takes_small = |bounds: Bounds| bounds.are_narrow() || shared.has_small_rings();
         let filled = if bounds.is_some_and(takes_small) { 0 } else { own.filled };
         let chunk = chunk.or_else(|| match bounds {
             None => shared.pool.take(needed, filled),

@@ -69,11 +69,11 @@ pub(crate) use fork::gate;
 #[cfg(all(unix, not(zprof_loom)))]
 pub(crate) use fork::silence;
 #[cfg(not(zprof_loom))]
-pub(crate) use guard::is_recorded;
-#[cfg(not(zprof_loom))]
 pub(crate) use guard::probe;
 #[cfg(all(feature = "enable", not(zprof_loom)))]
 pub use guard::{Guard, Span, hears, inert, open_at, word, word_at};
+#[cfg(not(zprof_loom))]
+pub(crate) use guard::{has_tools, is_recorded};
 #[cfg(all(unix, not(zprof_loom)))]
 pub(crate) use helper::abort;
 #[cfg(not(zprof_loom))]
@@ -111,6 +111,11 @@ pub(crate) mod primitive {
     pub(crate) use std::sync::Arc;
     pub(crate) use std::sync::MutexGuard;
     pub(crate) use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+
+    /// Lets others run for a moment.
+    pub(crate) fn pause() {
+        std::thread::sleep(std::time::Duration::from_micros(50));
+    }
 
     /// Ordering of the store that hands records to the drain.
     #[inline(always)]
@@ -154,6 +159,11 @@ pub(crate) mod primitive {
     std::thread_local! {
         /// Set by the model that shows that too weak an ordering would be found out.
         pub(crate) static WEAKENED: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
+    }
+
+    /// Lets others run for a moment.
+    pub(crate) fn pause() {
+        loom::thread::yield_now();
     }
 
     /// Ordering of the store that hands records to the drain.

@@ -172,10 +172,10 @@ impl Pool {
         (limit - if left < LEAST_LEFT { 0 } else { left }) / 2
     }
 
-    /// So few bytes for rings that those of large chunks would have one or none.
-    pub(crate) fn is_small(&self) -> bool {
+    /// So few bytes for the rings of that many threads that each would have a few large chunks, or none.
+    pub(crate) fn is_small(&self, threads: usize) -> bool {
         const LEAST_LARGE: usize = 4;
-        self.most_kept() < LEAST_LARGE * ChunkBox::bytes(LARGE)
+        self.most_kept() / threads < LEAST_LARGE * ChunkBox::bytes(LARGE)
     }
 
     /// Bytes that threads may take which have ended.

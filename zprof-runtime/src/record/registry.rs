@@ -4,7 +4,7 @@ use super::chain::Bounds;
 use super::directives::Directives;
 use super::log::{Estate, Gone, Log, Stream};
 use super::pool::Pool;
-use super::primitive::{Arc, AtomicU64, Mutex, Ordering};
+use super::primitive::{Arc, AtomicU64, Mutex, Ordering, pause};
 use crate::site::Site;
 
 /// The word that every scope reads.
@@ -217,6 +217,12 @@ impl Shared {
         std::mem::replace(&mut *self.directives.lock(), directives)
     }
 
+    /// Whether rings are to be made of small chunks: those of large ones would have a few each, or none.
+    pub(crate) fn has_small_rings(&self) -> bool {
+        let threads = self.threads.load(Ordering::Relaxed).max(1);
+        self.pool.is_small(usize::try_from(threads).unwrap_or(usize::MAX))
+    }
+
     /// Adds a thread.
     pub(crate) fn register(&self, log: Arc<Log>) {
         self.logs.lock().push(log);
@@ -361,7 +367,8 @@ impl Shared {
     ///
     /// A thread that is put aside while it has its own chain locked writes nothing meanwhile, so its ring keeps the
     /// moment, while the rings of running threads go on. So the log that was too late in the try before is visited first,
-    /// then all others whose chain is free, and only then those that must be waited for.
+    /// then all others whose chain is free, and only then those that must be waited for. These are tried in turn with
+    /// short pauses: to wait for the lock of one would be to miss the time in which another one's is free.
     fn try_share(
         &self,
         logs: &[Arc<Log>],
@@ -371,16 +378,18 @@ impl Shared {
         late: Option<*const Log>,
         takes_all: bool,
     ) -> Result<Vec<Stream>, usize> {
+        /// Rounds over the locked chains before this thread waits for one after the other.
+        const PAUSES: usize = if cfg!(zprof_loom) { 1 } else { 100 };
         let mut most = if self.bounds().is_some() { self.pool.most_kept() } else { usize::MAX };
         let mut order: Vec<usize> = (0..logs.len()).collect();
         if let Some(at) = logs.iter().position(|log| Some(Arc::as_ptr(log)) == late) {
             order.swap(0, at);
         }
         let mut streams: Vec<Option<Stream>> = logs.iter().map(|_| None).collect();
-        for waits in [false, true] {
+        for round in 0..=PAUSES {
             let mut locked = Vec::new();
             for index in order {
-                let Some(chain) = logs[index].lock_chain(waits) else {
+                let Some(chain) = logs[index].lock_chain(round == PAUSES) else {
                     locked.push(index);
                     continue;
                 };
@@ -392,6 +401,12 @@ impl Shared {
                     taken.for_each(|(chunk, _)| self.pool.give_back(chunk));
                     return Err(index);
                 }
+            }
+            if locked.is_empty() {
+                break;
+            }
+            if round + 1 < PAUSES {
+                pause();
             }
             order = locked;
         }
