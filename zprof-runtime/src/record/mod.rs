@@ -90,6 +90,8 @@ pub use off::{
 pub(crate) use outcome::cut;
 #[cfg(not(zprof_loom))]
 pub use outcome::{Fallible, Returns, always, call, never, returned};
+#[cfg(not(zprof_loom))]
+pub(crate) use registry::Interrupted;
 pub use registry::Word;
 #[cfg(all(feature = "enable", not(zprof_loom)))]
 pub use task::{Entered, Here, NUMBER, Task, TraceFuture, Traced, described, entered, traced, traced_and, undescribed};
@@ -103,7 +105,7 @@ pub(crate) mod primitive {
     pub(crate) use super::lock::Mutex;
     pub(crate) use std::sync::Arc;
     pub(crate) use std::sync::MutexGuard;
-    pub(crate) use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
+    pub(crate) use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering, fence};
 
     /// Ordering of the store that hands records to the drain.
     #[inline(always)]
@@ -142,7 +144,7 @@ pub(crate) mod primitive {
 
     pub(crate) use loom::sync::Arc;
     pub(crate) use loom::sync::MutexGuard;
-    pub(crate) use loom::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
+    pub(crate) use loom::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering, fence};
 
     std::thread_local! {
         /// Set by the model that shows that too weak an ordering would be found out.
