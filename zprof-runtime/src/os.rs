@@ -1,4 +1,4 @@
-//! What the system calls the calling thread, and what the program does.
+//! What the system calls the calling thread, and what the program does; and whether the thread is in a signal handler.
 
 use std::cell::RefCell;
 
@@ -113,6 +113,91 @@ fn is_main() -> bool {
 fn is_main() -> bool {
     // SAFETY: the function has no arguments and cannot fail.
     unsafe { libc::pthread_main_np() == 1 }
+}
+
+/// Whether the calling thread is in a signal handler, where it must not allocate nor wait for a lock: what it has interrupted
+/// may be the allocator, or may have the lock. One call of the system, where the thread is in none.
+///
+/// While a handler runs, its signal is blocked. So a thread whose signal mask is one that it has had outside of handlers is in
+/// none now: the signals in that mask cannot have been delivered. Only another mask is a reason to look for the frame of a
+/// signal on the stack. A handler that was installed with `SA_NODEFER` is not seen.
+#[cfg(all(unix, not(miri)))]
+#[allow(unsafe_code)] // no safe binding
+pub(crate) fn in_signal_handler() -> bool {
+    use std::cell::Cell;
+
+    type Mask = [u8; size_of::<libc::sigset_t>()];
+
+    thread_local! {
+        /// The mask that the thread had last outside of handlers. Most threads block nothing.
+        static USUAL: Cell<Mask> = const { Cell::new([0; size_of::<libc::sigset_t>()]) };
+    }
+    // Zeroed, since the system may write fewer bytes than the type has.
+    let mut set = std::mem::MaybeUninit::<libc::sigset_t>::zeroed();
+    // SAFETY: with no new mask the call only writes the present one, into memory for one.
+    let status = unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, std::ptr::null(), set.as_mut_ptr()) };
+    // SAFETY: each byte was set, to zero at least, and the two types have the same size.
+    let mask = unsafe { std::mem::transmute_copy::<_, Mask>(&set) };
+    if status != 0 || mask == USUAL.get() {
+        return false;
+    }
+    let is_in = has_signal_frame();
+    if !is_in {
+        USUAL.set(mask);
+    }
+    is_in
+}
+
+/// Whether the kernel has put the frame of a signal on the calling thread's stack.
+#[cfg(all(unix, not(target_arch = "arm"), not(miri)))]
+#[allow(unsafe_code)] // the unwinder has no safe binding
+fn has_signal_frame() -> bool {
+    use std::ffi::{c_int, c_void};
+
+    /// What the unwinder knows of a frame.
+    #[repr(C)]
+    struct Context([u8; 0]);
+
+    // The unwinder of the platform, which the standard library links.
+    unsafe extern "C" {
+        fn _Unwind_Backtrace(
+            trace: unsafe extern "C" fn(*mut Context, *mut c_void) -> c_int,
+            argument: *mut c_void,
+        ) -> c_int;
+        fn _Unwind_GetIPInfo(context: *mut Context, is_exact: *mut c_int) -> usize;
+    }
+
+    /// Goes on with the walk at 0, and ends it at another status.
+    unsafe extern "C" fn look(context: *mut Context, found: *mut c_void) -> c_int {
+        const NORMAL_STOP: c_int = 4;
+        let mut is_exact = 0;
+        // SAFETY: the unwinder gives a context that is good for this call, and the other pointer is to a live integer.
+        unsafe { _Unwind_GetIPInfo(context, &raw mut is_exact) };
+        if is_exact == 0 {
+            return 0;
+        }
+        // Only the address of an interrupted instruction is exact; that of a call is the one behind it.
+        // SAFETY: it is the pointer to a live bool that is given below.
+        unsafe { found.cast::<bool>().write(true) };
+        NORMAL_STOP
+    }
+
+    let mut found = false;
+    // SAFETY: `look` has the type that the unwinder calls, never unwinds, and gets the pointer to `found` during the call only.
+    unsafe { _Unwind_Backtrace(look, (&raw mut found).cast()) };
+    found
+}
+
+/// Unwinders of 32-bit Arm do not know the frames of signals.
+#[cfg(all(unix, target_arch = "arm", not(miri)))]
+fn has_signal_frame() -> bool {
+    false
+}
+
+/// There are no signal handlers here that run on top of other code of their thread.
+#[cfg(any(not(unix), miri))]
+pub(crate) fn in_signal_handler() -> bool {
+    false
 }
 
 /// What Rust calls the calling thread, or an empty name.

@@ -208,6 +208,13 @@ impl Locked<'_> {
         self.first().map(Link::base)
     }
 
+    /// A position behind all that has been written: the end of the last chunk.
+    #[cfg_attr(zprof_loom, allow(dead_code))]
+    pub(crate) fn end(&self) -> u64 {
+        let last = std::iter::successors(self.first(), |link| link.next()).last();
+        last.map_or(self.state.told, |last| last.base() + u64::try_from(last.bytes()).unwrap_or(0))
+    }
+
     /// Bytes of the chunks.
     pub(crate) fn bytes(&self) -> usize {
         std::iter::successors(self.first(), |link| link.next()).map(Link::bytes).sum()

@@ -103,6 +103,10 @@ pub(crate) fn probe() {
 /// Looks for tools if nobody has yet. Gives the state word as it is then.
 #[cold]
 fn first_probe() -> Word {
+    if crate::os::in_signal_handler() {
+        // Looking for tools takes locks and starts a thread. A scope outside of handlers will do it.
+        return SHARED.word();
+    }
     ask(|| {
         let word = SHARED.word();
         word.is_unprobed().then(|| word.seen())

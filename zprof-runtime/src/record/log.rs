@@ -162,13 +162,20 @@ impl Log {
         }
     }
 
-    /// Says that the thread writes no more. Its writer has left the last chunk.
-    pub(crate) fn end(&self, writer: &Writer, at: Moment) {
+    /// The session of what was written, and a position that is behind all of it; for when the writer is gone.
+    #[cfg_attr(zprof_loom, allow(dead_code))]
+    pub(crate) fn written(&self) -> (u64, u32) {
+        let chain = self.chain.lock();
+        (chain.end(), chain.epoch())
+    }
+
+    /// Says that the thread writes no more. Its writer has left the last chunk at `position`.
+    pub(crate) fn end(&self, position: u64, at: Moment) {
         if let Some(mut chain) = self.chain.try_lock() {
-            chain.tell(&mut self.own.lock().closed, writer.position());
+            chain.tell(&mut self.own.lock().closed, position);
         }
         self.ended_ns.store(at.ns, Ordering::Relaxed);
-        self.ended_at.store(writer.position(), Ordering::Relaxed);
+        self.ended_at.store(position, Ordering::Relaxed);
         // Release pairs with the Acquire in `is_ended` and `stream`.
         self.ended.store(at.tick.max(1), Ordering::Release);
     }

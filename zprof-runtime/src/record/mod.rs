@@ -93,6 +93,8 @@ pub use off::{
 pub(crate) use outcome::cut;
 #[cfg(not(zprof_loom))]
 pub use outcome::{Fallible, Returns, always, call, never, returned};
+#[cfg(not(zprof_loom))]
+pub(crate) use registry::Interrupted;
 pub use registry::Word;
 #[cfg(all(feature = "enable", not(zprof_loom)))]
 pub use task::{
@@ -110,7 +112,7 @@ pub(crate) mod primitive {
     pub(crate) use crate::atomic::AtomicU64;
     pub(crate) use std::sync::Arc;
     pub(crate) use std::sync::MutexGuard;
-    pub(crate) use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+    pub(crate) use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering, fence};
 
     /// Lets others run for a moment.
     pub(crate) fn pause() {
@@ -154,7 +156,7 @@ pub(crate) mod primitive {
 
     pub(crate) use loom::sync::Arc;
     pub(crate) use loom::sync::MutexGuard;
-    pub(crate) use loom::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
+    pub(crate) use loom::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering, fence};
 
     std::thread_local! {
         /// Set by the model that shows that too weak an ordering would be found out.

@@ -89,7 +89,7 @@ impl Thread {
 
     fn end(self) {
         self.writer.leave();
-        self.log.end(&self.writer, Moment { tick: self.tick + 1, ns: 0 });
+        self.log.end(self.writer.position(), Moment { tick: self.tick + 1, ns: 0 });
     }
 }
 

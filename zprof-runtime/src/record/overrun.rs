@@ -15,7 +15,7 @@ use super::log::{Log, Stream};
 use super::pool::SMALL;
 use super::primitive::Arc;
 use super::registry::{Shared, Word};
-use super::ring::{Mark, Writer};
+use super::ring::{Mark, Room, Writer};
 use crate::site::{Level, Memo, NO_FILTER, Origin, Site};
 use crate::value::Shape;
 
@@ -83,14 +83,14 @@ impl<'a> Thread<'a> {
         Self { shared, clock, word, log, writer: Writer::new() }
     }
 
-    fn make_room(&self) -> bool {
+    /// Room for a begin without metadata.
+    fn make_room(&self) -> Option<Room> {
         let moment = || Moment { tick: self.clock.now(), ns: 0 };
-        self.log.make_room(self.shared, &self.writer, self.word, 2, moment).is_some()
+        self.log.make_room(self.shared, &self.writer, self.word, 2, moment)
     }
 
     fn open(&self, shape: &'static Shape) -> Mark {
-        assert!(self.make_room(), "a ring has always room");
-        let room = self.writer.room(2).expect("it was just made");
+        let room = self.make_room().expect("a ring has always room");
         // SAFETY: the room is this writer's, for two words, and nothing was written since.
         unsafe { self.writer.begin(room, shape, (), || self.clock.now()) }
     }
@@ -120,7 +120,7 @@ impl<'a> Thread<'a> {
 
     fn end(&self) {
         self.writer.leave();
-        self.log.end(&self.writer, Moment { tick: self.clock.now(), ns: 0 });
+        self.log.end(self.writer.position(), Moment { tick: self.clock.now(), ns: 0 });
     }
 }
 
@@ -220,10 +220,10 @@ fn a_thread_whose_kept_records_all_begin_after_the_moment_has_its_own_window() {
     let word = shared.open_session(ON, u64::MAX, Bounds { ns: u64::MAX, bytes: 1 });
     let thread = Thread::new(&shared, &clock, word);
     thread.items(2 * CHUNKFUL);
-    while thread.writer.room(2).is_some() {
+    while thread.writer.has_room(2) {
         thread.items(1);
     }
-    assert!(thread.make_room());
+    thread.writer.return_room(thread.make_room().expect("a ring has always room"), 2);
     // The thread has gone on to another chunk, and is put aside before it writes there.
     let moment = clock.now();
     thread.items(1);
@@ -245,10 +245,10 @@ fn a_thread_keeps_the_last_chunk_that_it_has_written_to() {
     let word = shared.open_session(ON, u64::MAX, RINGS);
     let thread = Thread::new(&shared, &clock, word);
     thread.items(CHUNKFUL / 2);
-    while thread.writer.room(2).is_some() {
+    while thread.writer.has_room(2) {
         thread.items(1);
     }
-    assert!(thread.make_room());
+    thread.writer.return_room(thread.make_room().expect("a ring has always room"), 2);
     assert!(!shared.squeeze(false), "the next chunk is empty");
     thread.items(1);
     assert!(shared.squeeze(false), "the next chunk has an item");

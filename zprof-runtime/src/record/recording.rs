@@ -56,6 +56,8 @@ pub(crate) struct Recorded {
     pub(crate) streams: Vec<Stream>,
     /// Scopes of threads whose storage was being torn down.
     pub(crate) orphans: u64,
+    /// What was dropped since the recorder was at work on the same thread, by [`Interrupted`](super::registry::Interrupted).
+    pub(crate) interrupted: [u64; 3],
     /// What was let go of threads that have ended.
     pub(crate) gone: Gone,
     /// Directives by which no site has gone; none in a snapshot, when some still may.
@@ -144,6 +146,7 @@ impl Live {
             since,
             streams,
             orphans: SHARED.orphans(),
+            interrupted: SHARED.interrupted(),
             gone,
             unmet: Vec::new(),
         }

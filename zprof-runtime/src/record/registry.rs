@@ -4,7 +4,9 @@ use super::chain::Bounds;
 use super::directives::Directives;
 use super::log::{Estate, Gone, Log, Stream};
 use super::pool::Pool;
-use super::primitive::{Arc, AtomicU64, Mutex, Ordering, pause};
+use super::primitive::{Arc, AtomicU64, Mutex, Ordering, fence, pause};
+#[cfg(not(zprof_loom))]
+use crate::os::in_signal_handler;
 use crate::site::Site;
 
 /// The word that every scope reads.
@@ -97,6 +99,25 @@ impl Word {
     }
 }
 
+/// Models have no signals.
+#[cfg(zprof_loom)]
+fn in_signal_handler() -> bool {
+    false
+}
+
+/// What may be dropped since the recorder is at work on the same thread: a signal handler has interrupted it, or it has called
+/// the program's allocator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(zprof_loom, allow(dead_code))]
+pub(crate) enum Interrupted {
+    /// A scope, an instant, a sample of a counter, or the end of a task.
+    Scope,
+    /// A value added to an open scope.
+    Note,
+    /// The end of a scope whose begin was recorded.
+    End,
+}
+
 #[cfg(all(unix, not(zprof_loom)))]
 type Guard<T> = super::primitive::MutexGuard<'static, T>;
 
@@ -118,6 +139,10 @@ pub(crate) struct Shared {
     pub(crate) pool: Pool,
     /// Scopes of threads whose own storage was gone already.
     orphans: AtomicU64,
+    /// What was dropped since the recorder was at work on the same thread, by what it was.
+    interrupted: [AtomicU64; 3],
+    /// No thread that has ended has used this position or a later one.
+    first_position: AtomicU64,
     /// What is kept of each thread. Written before `state`.
     keep_ns: AtomicU64,
     keep_bytes: AtomicU64,
@@ -143,6 +168,8 @@ impl Shared {
             logs: Mutex::new(Vec::new()),
             pool: Pool::new(),
             orphans: AtomicU64::new(0),
+            interrupted: [const { AtomicU64::new(0) }; 3],
+            first_position: AtomicU64::new(0),
             keep_ns: AtomicU64::new(u64::MAX),
             keep_bytes: AtomicU64::new(u64::MAX),
             held: AtomicU64::new(0),
@@ -162,6 +189,8 @@ impl Shared {
             logs: Mutex::new(Vec::new()),
             pool: Pool::new(),
             orphans: AtomicU64::new(0),
+            interrupted: std::array::from_fn(|_| AtomicU64::new(0)),
+            first_position: AtomicU64::new(0),
             keep_ns: AtomicU64::new(u64::MAX),
             keep_bytes: AtomicU64::new(u64::MAX),
             held: AtomicU64::new(0),
@@ -190,9 +219,12 @@ impl Shared {
         Word(self.state.load(Ordering::Acquire)).epoch() == word.epoch()
     }
 
-    /// Whether the session's filter lets a site with these bits through.
+    /// Whether the filter of the session whose state word the caller has seen lets a site with these bits through.
     #[inline]
     pub(crate) fn passes(&self, filter: u64) -> bool {
+        // The word was loaded without an ordering. Acquire pairs with the Release in `change`: the mask of that session, or
+        // of a later one, is seen.
+        fence(Ordering::Acquire);
         self.filter.load(Ordering::Relaxed) & filter != 0
     }
 
@@ -206,7 +238,20 @@ impl Shared {
     /// over gets a verdict of the next one, which is of use to nobody.
     #[cold]
     fn decide(&self, word: Word, site: &'static Site) -> bool {
-        let is_taken = self.directives.lock().level(site.module_path) >= site.level as u8;
+        // In a signal handler nobody may wait for a lock, which may be what the handler has interrupted. It is held for a moment
+        // only, so that the code that comes next outside of the handler finds it free.
+        let mut directives = match self.directives.try_lock() {
+            Some(directives) => directives,
+            None if in_signal_handler() => {
+                if self.is_current(word) {
+                    self.count_interrupted(Interrupted::Scope);
+                }
+                return false;
+            }
+            None => self.directives.lock(),
+        };
+        let is_taken = directives.level(site.module_path) >= site.level as u8;
+        drop(directives);
         site.memo.set_verdict(word.epoch(), is_taken);
         is_taken
     }
@@ -262,6 +307,33 @@ impl Shared {
         self.orphans.fetch_add(1, Ordering::Relaxed);
     }
 
+    /// Counts what is dropped since the recorder is at work on the calling thread. A signal handler may call this.
+    #[cfg_attr(zprof_loom, allow(dead_code))]
+    pub(crate) fn count_interrupted(&self, what: Interrupted) {
+        self.interrupted[what as usize].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// What was dropped in this session since the recorder was at work on the same thread.
+    #[cfg_attr(zprof_loom, allow(dead_code))]
+    pub(crate) fn interrupted(&self) -> [u64; 3] {
+        self.interrupted.each_ref().map(|count| count.load(Ordering::Relaxed))
+    }
+
+    /// A position that no writer of a thread that has ended has used, nor any later one: where a writer may begin that takes
+    /// the place of another one on its thread.
+    ///
+    /// Positions count bytes. Writers that live at the same time count side by side, so this grows no faster than the fastest
+    /// thread writes, and takes centuries to come near the end of a `u64`.
+    pub(crate) fn first_position(&self) -> u64 {
+        // Relaxed: a thread sees what it has stored itself.
+        self.first_position.load(Ordering::Relaxed)
+    }
+
+    /// The calling thread, or its writer, ends, and has used no position from this one on.
+    pub(crate) fn leave_positions(&self, end: u64) {
+        self.first_position.fetch_max(end, Ordering::Relaxed);
+    }
+
     /// Opens the next session: `flags` are the low bits of its state word, level included.
     pub(crate) fn open_session(&self, flags: u64, filter: u64, bounds: Bounds) -> Word {
         let mut logs = self.logs.lock();
@@ -277,6 +349,7 @@ impl Shared {
         self.pool.keep_nothing();
         *self.gone.lock() = Gone::NONE;
         self.orphans.store(0, Ordering::Relaxed);
+        self.interrupted.iter().for_each(|count| count.store(0, Ordering::Relaxed));
         self.threads.store(0, Ordering::Relaxed);
         self.most_threads.store(0, Ordering::Relaxed);
         self.filter.store(filter, Ordering::Relaxed);
@@ -290,7 +363,7 @@ impl Shared {
     /// Changes the state word. Sessions change it one at a time, but a tool may be found at any moment.
     fn change(&self, change: impl Fn(u64) -> u64) {
         let mut old = self.state.load(Ordering::Relaxed);
-        // Release pairs with the Acquire in `is_current`.
+        // Release pairs with the Acquire in `is_current`, `passes` and `bounds`.
         while let Err(other) = self.state.compare_exchange_weak(old, change(old), Ordering::Release, Ordering::Relaxed)
         {
             old = other;
@@ -322,8 +395,11 @@ impl Shared {
         logs.iter().filter_map(|log| Log::stream(log, epoch, &now)).collect()
     }
 
-    /// What is to be kept of each thread, where that is not all.
+    /// What is to be kept of each thread, where that is not all, in the session whose state word the caller has seen.
     pub(crate) fn bounds(&self) -> Option<Bounds> {
+        // The word was loaded without an ordering. Acquire pairs with the Release in `change`: the bounds of that session, or
+        // of a later one, are seen.
+        fence(Ordering::Acquire);
         let (ns, bytes) = (self.keep_ns.load(Ordering::Relaxed), self.keep_bytes.load(Ordering::Relaxed));
         let bounds = Bounds { ns, bytes };
         (bounds != Bounds::NONE).then_some(bounds)

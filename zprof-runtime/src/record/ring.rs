@@ -18,9 +18,12 @@
 //!
 //! An instant is a begin and an end with one tick, which become visible together.
 //!
-//! The position of a record is its place in the thread's whole stream, in bytes of slots; it never repeats.
+//! The position of a record is its place in the stream of its writer, in bytes of slots. No two writers of one thread share
+//! a position: where a thread gets another writer, that one begins behind the first (see `thread.rs`). So a position tells
+//! whether a guard's begin is this writer's, and guards do not leave their thread.
 
 use std::cell::Cell;
+use std::sync::atomic::compiler_fence;
 
 use super::chunk::{Chunk, ChunkBox, Left, Slot};
 use super::primitive::{AtomicPtr, Ordering, publication};
@@ -67,6 +70,13 @@ pub(crate) const NOWHERE: u64 = u64::MAX;
 /// Positions from here on are no positions, but what a guard without a begin keeps instead.
 pub(crate) const NOWHERE_FROM: u64 = u64::MAX - 7;
 
+/// A size in bytes that may be subtracted. Addresses of one allocation are less than `isize::MAX` apart.
+#[inline(always)]
+#[allow(clippy::cast_possible_wrap)] // see above
+const fn signed(bytes: usize) -> isize {
+    bytes as isize
+}
+
 /// First word of a record.
 #[inline(always)]
 pub(crate) const fn head(tick: u64, tag: u64) -> u64 {
@@ -75,32 +85,49 @@ pub(crate) const fn head(tick: u64, tag: u64) -> u64 {
 
 /// The writing end of a thread's stream. Lives in the thread; every field is the thread's own.
 ///
-/// Invariant: `next..end` are slots of the current chunk that nobody reads, and there are at least `END_WORDS` of them
-/// for every open scope. Every end therefore has room, whatever the memory limit says. How many scopes are open is kept
-/// as the distance from `limit` to `end`: see [`Writer::open`].
+/// Open-scope reservation: `next..end` are slots of the current chunk that nobody reads, and there are at least
+/// `END_WORDS` of them for every open scope. Every end therefore has room, whatever the memory limit says. How many scopes
+/// are open is kept as the difference between those slots and `left`: see [`Writer::open`].
+///
+/// The gate: a signal handler runs on this same thread, between any two instructions of what it interrupts, and may record
+/// as well. So whoever changes a field first [shuts](Writer::shut) the gate and [opens](Writer::open_gate) it last, and
+/// whoever finds it shut touches nothing and counts what it wanted to write as dropped. Between the look at the gate and
+/// the shutting, a handler may still run; but it runs to its end, and leaves the gate as it was and the fields consistent,
+/// so nothing read from a field before the gate was shut is used after it. The fields need no atomics for that, since
+/// compiler fences keep their accesses on the inside.
 pub(crate) struct Writer {
     /// Next slot to write; null before the first chunk.
     next: Cell<*const Slot>,
     /// Address just past the last slot of the chunk, or 0.
     end: Cell<usize>,
-    /// Address at which the next record must end: `end`, less `END_WORDS` for every open scope and for one more. It
-    /// wraps, since without a chunk it is less than nothing.
-    limit: Cell<usize>,
+    /// Bytes from `next` to `end`, less `END_BYTES` for every open scope: what the next record and the end of one more scope
+    /// may take.
+    left: Cell<isize>,
     /// The current chunk; null before the first.
     chunk: Cell<*const Chunk>,
     /// What to add to the address of a slot of the current chunk to get its position, wrapping.
     bias: Cell<u64>,
+    /// Position at which the writer begins; older marks belong to another one, which this thread had before.
+    start: Cell<u64>,
     /// Position at which the present session begins; older marks belong to earlier sessions.
     floor: Cell<u64>,
     /// Position of the innermost open scope of this chunk, or [`NOWHERE`].
     top: Cell<u64>,
     /// Session that the current chunk belongs to.
     epoch: Cell<u32>,
-    /// The whole state word of that session if its records can take the short way, else 0.
-    usual: Cell<u64>,
+    /// [`SHUT`] while the fields are being changed, else the same as `idle`.
+    gate: Cell<u64>,
+    /// The gate's value while nobody changes a field: the whole state word of the session if its records can take the short
+    /// way, else [`NO_WORD`].
+    idle: Cell<u64>,
     /// The current chunk has samples of counters.
     counts: Cell<bool>,
 }
+
+/// The gate of a writer that is being changed. The lower half of a session's word is never 0.
+const SHUT: u64 = 0;
+/// The gate of a writer that is not being changed and takes no records the short way. Bit 31 of a state word is never set.
+const NO_WORD: u64 = 1 << 31;
 
 /// The address by which the drain finds a site, and the second word of the record that has it.
 fn address_of(site: Origin, coded: u64, made: u64) -> (u64, u64) {
@@ -110,8 +137,9 @@ fn address_of(site: Origin, coded: u64, made: u64) -> (u64, u64) {
     }
 }
 
-/// A place for one record, with room for it and for the ends of all open scopes.
-#[derive(Clone, Copy)]
+/// A place for one record, with room for it and for the ends of all open scopes and of one more. Those bytes are taken from
+/// `left` already, so whoever has it must write the record.
+#[must_use]
 pub(crate) struct Room(*const Slot);
 
 /// What a guard keeps of its begin.
@@ -130,13 +158,15 @@ impl Writer {
         Self {
             next: Cell::new(std::ptr::null()),
             end: Cell::new(0),
-            limit: Cell::new(0_usize.wrapping_sub(END_BYTES)),
+            left: Cell::new(0),
             chunk: Cell::new(std::ptr::null()),
             bias: Cell::new(0),
+            start: Cell::new(0),
             floor: Cell::new(0),
             top: Cell::new(NOWHERE),
             epoch: Cell::new(0),
-            usual: Cell::new(0),
+            gate: Cell::new(NO_WORD),
+            idle: Cell::new(NO_WORD),
             counts: Cell::new(false),
         }
     }
@@ -152,15 +182,46 @@ impl Writer {
         self.epoch.get()
     }
 
-    /// The state word of the session, if its records can take the short way.
+    /// The state word of the session while its records can take the short way and the gate is open.
     #[inline(always)]
-    pub(crate) fn usual(&self) -> u64 {
-        self.usual.get()
+    pub(crate) fn gate(&self) -> u64 {
+        self.gate.get()
+    }
+
+    /// Whether the gate is shut: this code interrupts, or was called by, code that changes the writer.
+    #[inline]
+    pub(crate) fn is_shut(&self) -> bool {
+        // The lower half tells, and is all that tells on processors of 32 bits, which write the gate in two steps: it is 0 in
+        // no other value of the gate.
+        self.gate.get() & 0xffff_ffff == SHUT
+    }
+
+    /// Shuts the gate, which must be open.
+    #[inline(always)]
+    pub(crate) fn shut(&self) {
+        self.gate.set(SHUT);
+        // A handler that runs from here on sees the gate shut before any field has changed, and what is read from here on
+        // is as the last handler has left it.
+        compiler_fence(Ordering::SeqCst);
+    }
+
+    /// Opens the gate again, with the word that it had.
+    #[inline(always)]
+    pub(crate) fn open_gate(&self, word: u64) {
+        // A handler that sees the gate open sees all fields changed.
+        compiler_fence(Ordering::SeqCst);
+        self.gate.set(word);
+    }
+
+    /// Opens the gate again, in the session that the writer is in by now.
+    pub(crate) fn open_gate_idle(&self) {
+        self.open_gate(self.idle.get());
     }
 
     /// Accepted begins without an end, leaked guards included.
     pub(crate) fn open(&self) -> usize {
-        self.end.get().wrapping_sub(self.limit.get()) / END_BYTES - 1
+        let free = self.end.get().wrapping_sub(self.next.get().addr());
+        free.wrapping_add_signed(-self.left.get()) / END_BYTES
     }
 
     /// Position of the innermost open scope of the current chunk.
@@ -174,13 +235,37 @@ impl Writer {
         words + END_WORDS * (self.open() + 1)
     }
 
-    /// A place for `words` in the current chunk.
+    /// A place for `words` in the current chunk. The gate is shut.
     #[inline(always)]
-    #[allow(clippy::cast_possible_wrap)] // addresses and sizes are below isize::MAX; a limit before `next` is negative
     pub(crate) fn room(&self, words: usize) -> Option<Room> {
-        let next = self.next.get();
-        let left = self.limit.get().wrapping_sub(next.addr()) as isize;
-        if left >= (words * size_of::<Slot>()) as isize { Some(Room(next)) } else { None }
+        let bytes = signed(words * size_of::<Slot>() + END_BYTES);
+        // Taken first and given back where it was too much: then the subtraction is the test.
+        let left = self.left.get() - bytes;
+        self.left.set(left);
+        if left < 0 {
+            self.take_back(bytes);
+            return None;
+        }
+        Some(Room(self.next.get()))
+    }
+
+    /// Takes back what [`room`](Self::room) took in vain. Out of line, so that the usual path keeps nothing for this.
+    #[cold]
+    #[inline(never)]
+    fn take_back(&self, bytes: isize) {
+        self.left.set(self.left.get() + bytes);
+    }
+
+    /// Whether the current chunk has room for a record of `words`; takes nothing.
+    #[cfg(all(test, not(zprof_loom)))]
+    pub(crate) fn has_room(&self, words: usize) -> bool {
+        self.room(words).map(|room| self.return_room(room, words)).is_some()
+    }
+
+    /// Takes back room for a record of `words` that is not written after all.
+    #[cfg(all(test, not(zprof_loom)))]
+    pub(crate) fn return_room(&self, _room: Room, words: usize) {
+        self.take_back(signed(words * size_of::<Slot>() + END_BYTES));
     }
 
     /// Goes on in `chunk`, which becomes the last of the chain that begins at `first`. Scopes that are open keep their
@@ -236,9 +321,11 @@ impl Writer {
         self.top.set(NOWHERE);
     }
 
+    /// Sets where the chunk ends whose next slot has just been set.
     fn set_end(&self, end: usize, open: usize) {
         self.end.set(end);
-        self.limit.set(end.wrapping_sub(END_BYTES * (open + 1)));
+        let free = end.wrapping_sub(self.next.get().addr());
+        self.left.set(signed(free) - signed(END_BYTES * open));
     }
 
     /// Begins session `word` with nothing open.
@@ -247,12 +334,24 @@ impl Writer {
         self.set_end(0, 0);
         self.floor.set(self.position());
         self.epoch.set(word.epoch());
-        self.usual.set(if word.is_short() { word.0 } else { 0 });
+        self.idle.set(if word.is_short() { word.0 } else { NO_WORD });
+    }
+
+    /// Lets positions begin at `position`, for a writer that has written nothing.
+    pub(crate) fn begin_at(&self, position: u64) {
+        // With a null `next`, the bias alone is the position.
+        self.bias.set(position);
+        self.start.set(position);
+    }
+
+    /// Whether a mark was made by another writer, which this thread had before.
+    pub(crate) fn is_of_another(&self, mark: Mark) -> bool {
+        mark.position < self.start.get()
     }
 
     /// Whether a mark was made in the present session.
     pub(crate) fn is_ours(&self, mark: Mark) -> bool {
-        mark.position >= self.floor.get() && mark.position < NOWHERE_FROM
+        (self.floor.get()..self.position()).contains(&mark.position)
     }
 
     /// Position of the next slot.
@@ -272,6 +371,12 @@ impl Writer {
         chunk.committed.store(next.cast_mut(), publication());
     }
 
+    /// Gives `bytes` back that were kept for an end.
+    #[inline(always)]
+    fn give_back(&self, bytes: usize) {
+        self.left.set(self.left.get() + signed(bytes));
+    }
+
     /// Writes a begin. `now` is read last, so that the time of writing is not part of the scope.
     ///
     /// # Safety
@@ -286,7 +391,6 @@ impl Writer {
         now: impl FnOnce() -> u64,
     ) -> Mark {
         let at = room.0;
-        let position = self.position();
         // SAFETY: there is room for two words and the metadata.
         let second = unsafe { at.add(1) };
         // SAFETY: as above.
@@ -298,8 +402,9 @@ impl Writer {
         let tick = now();
         // SAFETY: as above.
         unsafe { Slot::write(at, head(tick, BEGIN)) };
+        // Only now, since it would take a register while the metadata is written.
+        let position = (at.addr() as u64).wrapping_add(self.bias.get());
         self.publish(after);
-        self.limit.set(self.limit.get().wrapping_sub(END_BYTES));
         Mark { position, outer: self.top.replace(position), tick }
     }
 
@@ -331,6 +436,7 @@ impl Writer {
         unsafe { Slot::write(end, head(tick, END)) };
         // SAFETY: as above.
         self.publish(unsafe { end.add(1) });
+        self.give_back(END_BYTES);
     }
 
     /// Writes a sample of a counter.
@@ -343,6 +449,7 @@ impl Writer {
         let shape = std::ptr::from_ref(shape).expose_provenance() as u64 | COUNT;
         // SAFETY: there is room for three words.
         unsafe { self.words([head(tick, OTHER), shape, value]) };
+        self.give_back(END_BYTES);
     }
 
     /// Writes the end of the scope that is innermost: `mark.position` must equal [`Writer::top`].
@@ -350,12 +457,12 @@ impl Writer {
     pub(crate) fn end_top(&self, mark: Mark, tick: u64) {
         debug_assert_eq!(mark.position, self.top.get());
         let at = self.next.get();
-        // SAFETY: the scope is open in this chunk, so `END_WORDS` slots are free for its end; see the type's invariant.
+        // SAFETY: the scope is open in this chunk, so `END_WORDS` slots are free for its end: open-scope reservation.
         unsafe { Slot::write(at, head(tick, END)) };
         // SAFETY: as above.
         self.publish(unsafe { at.add(1) });
         self.top.set(mark.outer);
-        self.limit.set(self.limit.get().wrapping_add(END_BYTES));
+        self.give_back(END_BYTES - size_of::<Slot>());
     }
 
     /// Writes the end of a scope of this session that is not innermost or began in an earlier chunk.
@@ -364,9 +471,9 @@ impl Writer {
     ///
     /// The scope's begin must have been accepted by this writer in its present epoch, and must have no end yet.
     pub(crate) unsafe fn end_by_position(&self, mark: Mark, tick: u64) {
-        // SAFETY: the scope is open, so `END_WORDS` slots are free for its end; see the type's invariant.
+        // The record is as long as what was kept for it.
+        // SAFETY: the scope is open, so `END_WORDS` slots are free for its end: open-scope reservation.
         unsafe { self.words([head(tick, CLOSE), mark.tick, mark.position]) };
-        self.limit.set(self.limit.get().wrapping_add(END_BYTES));
     }
 
     /// Writes the end of a scope that was open before the session.
@@ -378,6 +485,7 @@ impl Writer {
         let (tag, site) = address_of(site, EARLY, MADE_EARLY);
         // SAFETY: there is room for three words.
         unsafe { self.words([head(tick, OTHER), tag, site]) };
+        self.give_back(END_BYTES);
     }
 
     /// Writes the end of a task.
@@ -389,8 +497,11 @@ impl Writer {
         let (tag, site) = address_of(site, TASK, MADE_TASK);
         // SAFETY: there is room for four words.
         unsafe { self.words([head(tick, OTHER), tag, task, site]) };
+        self.give_back(END_BYTES);
     }
 
+    /// Writes a record of these words.
+    ///
     /// # Safety
     ///
     /// There must be `N` free slots.
@@ -433,5 +544,6 @@ impl Writer {
         // SAFETY: as above.
         let after = unsafe { value.write(at) };
         self.publish(after);
+        self.give_back(END_BYTES);
     }
 }

@@ -286,28 +286,31 @@ const POLLED: u64 = 1;
 /// It was ready, or has panicked.
 const OVER: u64 = 2;
 
-/// Numbers that a thread takes at a time.
+/// Numbers that a thread takes at a time. A block begins at a multiple of its size.
 const BLOCK: u64 = 64;
 /// The next number. They begin far from the ids of other recorders of the process, which count up from a small thread
 /// number in the upper half, and stay below 2^53, so that no reader rounds them.
 static NEXT: AtomicU64 = AtomicU64::new(0x7a71 << 32);
 
 thread_local! {
-    /// Numbers that the thread has left: the next one, and where they end.
-    static NUMBERS: Cell<(u64, u64)> = const { Cell::new((0, 0)) };
+    /// The next number of the thread's block; a multiple of [`BLOCK`] where none is left. Atomic, since a signal handler may
+    /// take a number while the code that it interrupts does.
+    static NUMBERS: AtomicU64 = const { AtomicU64::new(0) };
     /// The first poll of a task, until the task's own code takes it.
     static ENTERED: Cell<Option<(Mark, Word)>> = const { Cell::new(None) };
 }
 
 /// A number that no other task or flow of the process has.
 pub(super) fn new_number() -> u64 {
-    let (mut next, mut end) = NUMBERS.get();
-    if next == end {
-        next = NEXT.fetch_add(BLOCK, Ordering::Relaxed);
-        end = next + BLOCK;
-    }
-    NUMBERS.set((next + 1, end));
-    next
+    NUMBERS.with(|numbers| {
+        let left = |next: u64| (next % BLOCK != 0).then_some(next + 1);
+        numbers.fetch_update(Ordering::Relaxed, Ordering::Relaxed, left).unwrap_or_else(|_| {
+            // Where a handler comes in here and takes a block as well, the rest of its block is given up.
+            let first = NEXT.fetch_add(BLOCK, Ordering::Relaxed);
+            numbers.store(first + 1, Ordering::Relaxed);
+            first
+        })
+    })
 }
 
 /// A future that is recorded, made by [`TraceFuture::traced`] or by `#[zprof::trace]`. It is `Send`, `Sync` and `Unpin` if

@@ -1,13 +1,22 @@
 //! The recorder of the calling thread, and the one registry of the program.
+//!
+//! A thread-local without a destructor lives as long as its thread where the target has thread-locals of its own. Elsewhere
+//! (`x86_64-pc-windows-gnu`, Android, OpenBSD) std keeps it in a box under a key of the system, frees the box when the thread
+//! ends, and makes another one where a destructor that runs later asks for it. So a thread may have one [`Local`] after the
+//! other, and guards of the first may still end. What holds everywhere: [`Exit`], which has a destructor, knows the log of the
+//! thread's present `Local`, and ends it; and each `Local` begins at a position behind all that those before it have
+//! written, so that none takes a mark of theirs for its own.
 
 use std::cell::Cell;
 
 use super::chunk::Moment;
 use super::log::Log;
 use super::primitive::Arc;
+use super::registry::Interrupted;
 use super::registry::{Shared, Word};
-use super::ring::{COUNT_WORDS, Mark, NOTE_WORDS, Room, TASK_WORDS, Writer};
+use super::ring::{COUNT_WORDS, Mark, NOTE_WORDS, NOWHERE_FROM, Room, TASK_WORDS, Writer};
 use crate::clock::Source;
+use crate::os::in_signal_handler;
 use crate::site::Origin;
 use crate::value::{Raw, RawArgs, Shape};
 
@@ -18,8 +27,6 @@ pub(crate) static SHARED: Shared = Shared::new();
 pub(crate) struct Local {
     pub(crate) writer: Writer,
     stage: Cell<Stage>,
-    /// The thread is inside `make_room`: a scope of its allocator must not come in again.
-    busy: Cell<bool>,
 }
 
 #[derive(Clone, Copy)]
@@ -36,8 +43,8 @@ enum Stage {
 
 thread_local! {
     pub(crate) static LOCAL: Local =
-        const { Local { writer: Writer::new(), stage: Cell::new(Stage::New), busy: Cell::new(false) } };
-    static EXIT: Exit = const { Exit };
+        const { Local { writer: Writer::new(), stage: Cell::new(Stage::New) } };
+    static EXIT: Exit = const { Exit(Cell::new(std::ptr::null())) };
 }
 
 /// Calls `f` with the calling thread's part.
@@ -47,17 +54,19 @@ thread_local! {
 #[inline(always)]
 pub(crate) fn with_local<R>(f: impl FnOnce(&Local) -> R) -> R {
     let local: *const Local = LOCAL.with(std::ptr::from_ref);
-    // SAFETY: a thread-local without a destructor lives as long as its thread, and the reference does not leave this
-    // call.
+    // SAFETY: a thread-local without a destructor lives until the destructors of its thread's other thread-locals run, and
+    // none of them begins or ends while `f` runs. The reference does not leave this call.
     f(unsafe { &*local })
 }
 
-/// Runs when the thread ends.
-struct Exit;
+/// Runs when the thread ends. It has the log of the thread's [`Local`], from `Arc::into_raw`, or null where that has none:
+/// the `Local` itself may be gone by then.
+struct Exit(Cell<*const Log>);
 
 impl Drop for Exit {
     fn drop(&mut self) {
-        LOCAL.with(Local::finish);
+        let log = self.0.get();
+        LOCAL.with(|local| local.finish(log));
     }
 }
 
@@ -93,21 +102,48 @@ fn system_now() -> u64 {
     Source::System.now()
 }
 
+/// Why there is no room for a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum NoRoom {
+    /// The memory limit is reached, or the thread is past its end.
+    Full,
+    /// The thread would have to allocate or to wait, in a signal handler.
+    InHandler,
+    /// The session of the record is over.
+    Over,
+}
+
+/// The writer's gate, shut by this code; dropping it opens the gate again. See [`Writer`].
+struct Shut<'a>(&'a Local);
+
+impl Drop for Shut<'_> {
+    fn drop(&mut self) {
+        self.0.writer.open_gate_idle();
+    }
+}
+
 impl Local {
     /// Opens a scope of a usual session: its begin's mark, or `None` where [`begin_slowly`](Self::begin_slowly) must.
     #[inline(always)]
     pub(crate) fn begin_fast<R: RawArgs>(&self, word: Word, shape: &'static Shape, raws: R) -> Option<Mark> {
-        if self.writer.usual() != word.0 {
+        if self.writer.gate() != word.0 {
             return None;
         }
-        let room = self.writer.room(2 + raws.words())?;
+        self.writer.shut();
+        let Some(room) = self.writer.room(2 + raws.words()) else {
+            self.writer.open_gate(word.0);
+            return None;
+        };
         // SAFETY: the room is this writer's, for these words, and nothing was written since.
-        Some(unsafe { self.writer.begin(room, shape, raws, || Source::Counter.now()) })
+        let mark = unsafe { self.writer.begin(room, shape, raws, || Source::Counter.now()) };
+        self.writer.open_gate(word.0);
+        Some(mark)
     }
 
-    /// The same for sessions that are not the usual one, new sessions, and full chunks. `None` where the scope is dropped
-    /// and counted.
+    /// Like [`begin_fast`](Self::begin_fast), but for sessions that are not the usual one, new sessions, and full chunks.
+    /// `None` where the scope is dropped and counted.
     pub(crate) fn begin_slowly<R: RawArgs>(&self, word: Word, shape: &'static Shape, raws: R) -> Option<Mark> {
+        let _shut = self.shut_or_count(word, Interrupted::Scope)?;
         let room = self.room_now(word, 2 + raws.words());
         // SAFETY: the room is this writer's, for these words, and nothing was written since.
         room.map(|room| unsafe { self.writer.begin(room, shape, raws, || word.now()) })
@@ -115,6 +151,7 @@ impl Local {
 
     /// Records a scope without length, or counts it among the dropped.
     pub(crate) fn instant<R: RawArgs>(&self, word: Word, shape: &'static Shape, raws: R) {
+        let Some(_shut) = self.shut_or_count(word, Interrupted::Scope) else { return };
         if let Some(room) = self.room_now(word, 3 + raws.words()) {
             // SAFETY: the room is this writer's, for these words, and nothing was written since.
             unsafe { self.writer.instant(room, shape, raws, || word.now()) }
@@ -123,31 +160,76 @@ impl Local {
 
     /// Records a sample of a counter, or counts it among the dropped.
     pub(crate) fn count(&self, word: Word, shape: &'static Shape, value: u64) {
+        let Some(_shut) = self.shut_or_count(word, Interrupted::Scope) else { return };
         if let Some(room) = self.room_now(word, COUNT_WORDS) {
             // SAFETY: the room is this writer's, for these words, and nothing was written since.
             unsafe { self.writer.count(room, shape, value, word.now()) }
         }
     }
 
+    /// Shuts the writer's gate; `None` where it is shut already.
+    #[inline]
+    fn shut(&self) -> Option<Shut<'_>> {
+        if self.writer.is_shut() {
+            return None;
+        }
+        self.writer.shut();
+        Some(Shut(self))
+    }
+
+    /// Shuts the writer's gate. Where it is shut already, this code interrupts the recorder, as a signal handler does, or is
+    /// called by it, as the program's allocator is: `what` it wanted to record is counted as dropped.
+    #[inline]
+    fn shut_or_count(&self, word: Word, what: Interrupted) -> Option<Shut<'_>> {
+        let shut = self.shut();
+        if shut.is_none() {
+            self.count_interrupted(word, what);
+        }
+        shut
+    }
+
+    #[cold]
+    fn count_interrupted(&self, word: Word, what: Interrupted) {
+        if !matches!(self.stage.get(), Stage::Ours) && SHARED.is_current(word) {
+            SHARED.count_interrupted(what);
+        }
+    }
+
     /// Room for a record; `None` where it is dropped and counted.
     #[inline]
     fn room_now(&self, word: Word, words: usize) -> Option<Room> {
+        self.room_or_count(word, words, Interrupted::Scope, Log::count_lost)
+    }
+
+    /// Room for a record; `None` where it is dropped and counted, as `what` in a signal handler, and else by `lost`.
+    #[inline]
+    fn room_or_count(&self, word: Word, words: usize, what: Interrupted, lost: fn(&Log)) -> Option<Room> {
         let room = if self.writer.epoch() == word.epoch() { self.writer.room(words) } else { None };
-        room.or_else(|| self.room_for_begin(word, words))
+        room.or_else(|| self.new_room(word, words, what, lost))
     }
 
     /// Ends the innermost scope of a usual session; `false` where [`end_slowly`](Self::end_slowly) must.
     #[inline(always)]
     pub(crate) fn end_fast(&self, word: Word, mark: Mark) -> bool {
-        let fast = self.writer.top() == mark.position && self.writer.usual() == word.0;
-        if fast {
-            self.writer.end_top(mark, Source::Counter.now());
+        if self.writer.gate() != word.0 {
+            return false;
         }
-        fast
+        self.writer.shut();
+        if self.writer.top() != mark.position {
+            self.writer.open_gate(word.0);
+            return false;
+        }
+        self.writer.end_top(mark, Source::Counter.now());
+        self.writer.open_gate(word.0);
+        true
     }
 
     /// Ends a scope.
     pub(crate) fn end_slowly(&self, word: Word, mark: Mark, site: Origin) {
+        let Some(_shut) = self.shut() else {
+            self.count_interrupted_end(word, mark, site);
+            return;
+        };
         if self.writer.top() == mark.position && self.writer.epoch() == word.epoch() {
             self.writer.end_top(mark, word.now());
         } else {
@@ -155,25 +237,40 @@ impl Local {
         }
     }
 
-    /// Room for a scope's begin when the fast path found none.
+    /// Counts an end that cannot be written, since this code interrupts the recorder. The scope of a session that goes on
+    /// looks as if it never ended.
     #[cold]
-    #[inline(never)]
-    fn room_for_begin(&self, word: Word, words: usize) -> Option<Room> {
-        let room = self.make_room(word, words);
-        if room.is_none() && SHARED.is_current(word) {
-            self.with_log(Log::count_lost);
+    fn count_interrupted_end(&self, word: Word, mark: Mark, site: Origin) {
+        if mark.position < NOWHERE_FROM && self.writer.epoch() == word.epoch() {
+            self.count_interrupted(word, Interrupted::End);
+        } else if super::is_recorded(word, site.site()) {
+            self.count_interrupted(word, Interrupted::Scope);
         }
-        room
     }
 
-    fn make_room(&self, word: Word, words: usize) -> Option<Room> {
+    /// Room for a record where the chunk has none. The gate is shut.
+    #[cold]
+    #[inline(never)]
+    fn new_room(&self, word: Word, words: usize, what: Interrupted, lost: fn(&Log)) -> Option<Room> {
+        match self.make_room(word, words) {
+            Ok(room) => return Some(room),
+            Err(NoRoom::Over) => {}
+            Err(NoRoom::InHandler) => self.count_interrupted(word, what),
+            Err(NoRoom::Full) if SHARED.is_current(word) => self.with_log(lost),
+            Err(NoRoom::Full) => {}
+        }
+        None
+    }
+
+    fn make_room(&self, word: Word, words: usize) -> Result<Room, NoRoom> {
         // Between the load of the word and this, the scope's values were evaluated. Sessions may have come and gone
         // meanwhile, and this thread may have recorded for them; it never goes back to an older one.
         if self.writer.epoch() != word.epoch() && !SHARED.is_current(word) {
-            return None;
+            return Err(NoRoom::Over);
         }
-        if self.busy.replace(true) {
-            return None;
+        // What is interrupted may have a lock that is needed from here on, ours or the allocator's.
+        if in_signal_handler() {
+            return Err(NoRoom::InHandler);
         }
         if let Stage::New = self.stage.get() {
             self.register();
@@ -182,8 +279,7 @@ impl Local {
         if SHARED.pool.is_low() {
             super::helper::wake();
         }
-        self.busy.set(false);
-        room
+        room.ok_or(NoRoom::Full)
     }
 
     fn log(&self) -> Option<&Log> {
@@ -207,101 +303,124 @@ impl Local {
     /// under the recorder's locks there: they are none of the program's work, and taking a lock again would not end.
     pub(crate) fn keep_out(&self) {
         self.stage.set(Stage::Ours);
-        self.busy.set(true);
+        self.writer.shut();
     }
 
     /// The program calls the thread otherwise now.
     pub(crate) fn rename(&self) {
-        // A name that is given within a scope of the allocator's is taken up by the next one.
-        if !self.busy.replace(true) {
-            if let Some(log) = self.log() {
-                log.rename(crate::os::thread_name());
-            }
-            self.busy.set(false);
+        // A name that is given within a scope of the allocator's, or in a signal handler, is taken up by the next one.
+        let Some(_shut) = self.shut() else { return };
+        if in_signal_handler() {
+            return;
+        }
+        if let Some(log) = self.log() {
+            log.rename(crate::os::thread_name());
         }
     }
 
+    /// Makes a log for the thread's records. The gate is shut.
     fn register(&self) {
         // Asking for the guard arms its destructor. Late in a thread's life it may be gone already.
-        if EXIT.try_with(|_| ()).is_err() {
+        let Ok(before) = EXIT.try_with(|exit| exit.0.replace(std::ptr::null())) else {
             self.stage.set(Stage::Gone);
             return;
+        };
+        if !before.is_null() {
+            // The `Local` before this one was freed; nobody writes to its log any more.
+            end(before, None);
         }
+        self.writer.begin_at(SHARED.first_position());
         let log = Arc::new(Log::new(crate::os::thread_id(), crate::os::thread_name()));
-        self.stage.set(Stage::Live(Arc::into_raw(Arc::clone(&log))));
+        let raw = Arc::into_raw(Arc::clone(&log));
+        self.stage.set(Stage::Live(raw));
+        // It was there just now, and only the end of the thread takes it away.
+        let _ = EXIT.try_with(|exit| exit.0.set(raw));
         SHARED.register(log);
     }
 
-    /// The thread ends: what it has written stays, and it writes no more.
-    fn finish(&self) {
-        let stage = self.stage.replace(Stage::Gone);
-        self.writer.leave();
-        if let Stage::Live(log) = stage {
-            // SAFETY: `register` made the pointer with `Arc::into_raw`, and the stage has just been ended.
-            let log = unsafe { Arc::from_raw(log) };
-            // With no session there is nothing that this could end, and no telling which clock the last one had.
-            let word = SHARED.word();
-            let tick = if word.bare().is_off() { u64::MAX } else { word.now() };
-            log.end(&self.writer, Moment { tick, ns: system_now() });
-            SHARED.one_less(self.writer.epoch());
+    /// The thread ends, and its log with it: what it has written stays, and it writes no more.
+    fn finish(&self, log: *const Log) {
+        let stage = self.stage.get();
+        if let Stage::Ours = stage {
+            return;
         }
+        // A signal handler that runs meanwhile finds the gate shut.
+        self.writer.shut();
+        self.stage.set(Stage::Gone);
+        self.writer.leave();
+        if !log.is_null() {
+            let is_own = matches!(stage, Stage::Live(own) if std::ptr::eq(own, log));
+            end(log, is_own.then_some(&self.writer));
+        }
+        self.writer.open_gate_idle();
     }
 
     /// Ends a scope that is not the innermost one of the current chunk: it began in another chunk, out of order, or
-    /// before the session.
+    /// before the session. The gate is shut.
     fn end_elsewhere(&self, word: Word, mark: Mark, site: Origin) {
+        if self.writer.is_of_another(mark) {
+            // The log that has the begin ended with its writer, and the scope with it.
+            return;
+        }
         let tick = word.now();
         if self.writer.epoch() == word.epoch() && self.writer.is_ours(mark) {
             if !matches!(self.stage.get(), Stage::Gone) {
                 let at = self.writer.position();
-                // SAFETY: marks of this session come from `begin` of this writer, and a guard ends once.
+                // SAFETY: no other writer of this thread has the mark's position, so it comes from `begin` of this one, in
+                // this session; and a guard ends once.
                 unsafe { self.writer.end_by_position(mark, tick) };
                 self.tell_ring(|log| log.close(&self.writer, at, mark.position));
             }
         } else if super::is_recorded(word, site.site()) {
-            let room = self.make_room(word, super::ring::END_WORDS);
-            match room {
+            let room = self.room_or_count(word, super::ring::END_WORDS, Interrupted::Scope, Log::count_lost);
+            if let Some(room) = room {
                 // SAFETY: the room was just made for these words.
-                Some(room) => unsafe { self.writer.end_early(room, site, tick) },
-                None => self.with_log(Log::count_lost),
+                unsafe { self.writer.end_early(room, site, tick) }
             }
         }
     }
 
-    /// Tells the thread's ring, where it has one.
+    /// Tells the thread's ring, where it has one. The gate is shut.
     fn tell_ring(&self, tell: impl FnOnce(&Log)) {
-        if SHARED.bounds().is_some() && !self.busy.replace(true) {
+        if SHARED.bounds().is_some() {
             self.log().map(tell);
-            self.busy.set(false);
         }
     }
 
     /// Ends a task.
     pub(crate) fn end_task(&self, word: Word, task: u64, site: Origin) {
-        let mut room = None;
-        if self.writer.epoch() == word.epoch() {
-            room = self.writer.room(TASK_WORDS);
-        }
-        match room.or_else(|| self.make_room(word, TASK_WORDS)) {
+        let Some(_shut) = self.shut_or_count(word, Interrupted::Scope) else { return };
+        if let Some(room) = self.room_now(word, TASK_WORDS) {
             // SAFETY: the room is for these words, and nothing was written since.
-            Some(room) => unsafe { self.writer.end_task(room, task, site, word.now()) },
-            None => self.with_log(Log::count_lost),
+            unsafe { self.writer.end_task(room, task, site, word.now()) }
         }
     }
 
     /// Adds metadata to an open scope.
     pub(crate) fn note<R: Raw>(&self, word: Word, mark: Mark, key: &'static str, value: R) {
+        let Some(_shut) = self.shut_or_count(word, Interrupted::Note) else { return };
         if self.writer.epoch() != word.epoch() || !self.writer.is_ours(mark) {
             return;
         }
         let words = NOTE_WORDS + value.words();
-        match self.writer.room(words).or_else(|| self.make_room(word, words)) {
-            Some(room) => {
-                // SAFETY: the room is for these words, and nothing was written since.
-                unsafe { self.writer.note(room, mark, key, value, word.now()) };
-                self.tell_ring(|log| log.note(&self.writer, mark.position));
-            }
-            None => self.with_log(Log::count_lost_note),
+        if let Some(room) = self.room_or_count(word, words, Interrupted::Note, Log::count_lost_note) {
+            // SAFETY: the room is for these words, and nothing was written since.
+            unsafe { self.writer.note(room, mark, key, value, word.now()) };
+            self.tell_ring(|log| log.note(&self.writer, mark.position));
         }
     }
+}
+
+/// Ends the log of a thread, with the writer that wrote to it and has left its last chunk; with none, where that writer is
+/// gone.
+fn end(log: *const Log, writer: Option<&Writer>) {
+    // SAFETY: `register` made the pointer with `Arc::into_raw`, and gave it to `Exit` alone, which has given it up.
+    let log = unsafe { Arc::from_raw(log) };
+    let (position, epoch) = writer.map_or_else(|| log.written(), |writer| (writer.position(), writer.epoch()));
+    SHARED.leave_positions(position);
+    // With no session there is nothing that this could end, and no telling which clock the last one had.
+    let word = SHARED.word();
+    let tick = if word.bare().is_off() { u64::MAX } else { word.now() };
+    log.end(position, Moment { tick, ns: system_now() });
+    SHARED.one_less(epoch);
 }

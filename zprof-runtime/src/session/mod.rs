@@ -39,9 +39,9 @@ use crate::clock::realtime_ns;
 use crate::error::{Error, ErrorKind, Result};
 use crate::os;
 use crate::pjrt::Plugin;
-use crate::record::Gone;
 use crate::record::directives::Directives;
 use crate::record::recording::{Recorded, Recording, Settings, recycle, trim};
+use crate::record::{Gone, Interrupted};
 use crate::warn::warn;
 use crate::xspace::join::Session;
 use crate::xspace::names;
@@ -357,7 +357,8 @@ fn assemble(
     let started = Instant::now();
     let mut host = host::convert(recorded);
     let timeline = &recorded.timeline;
-    let mut warnings = warnings(&host.losses, recorded.orphans, &timeline.steps_ns, options);
+    let unplaced = Unplaced { orphans: recorded.orphans, interrupted: recorded.interrupted };
+    let mut warnings = warnings(&host.losses, unplaced, &timeline.steps_ns, options);
     warnings.extend(gone_with_threads(recorded.gone, options));
     warnings.extend(own_windows(&host.parts, timeline.cursor().ps(recorded.stop), options));
     warnings.extend(crossings(&host));
@@ -372,7 +373,7 @@ fn assemble(
     let unmet_directives = std::mem::take(&mut recorded.unmet);
     let (scopes, threads) = (host.plane.events() - host.samples, host.threads);
     let dropped_scopes =
-        host.losses.iter().map(|loss| loss.scopes).sum::<u64>() + recorded.orphans + recorded.gone.lost;
+        host.losses.iter().map(|loss| loss.scopes).sum::<u64>() + unplaced.scopes() + recorded.gone.lost;
     let released_bytes = host.parts.iter().map(|part| part.released).sum::<u64>() + recorded.gone.bytes;
     host.plane.stat(names::PROCESS_ID, StatValue::Int(i64::from(std::process::id())));
 
@@ -454,8 +455,24 @@ fn crossings(host: &Host) -> impl Iterator<Item = String> {
 /// How many threads that lost something have a warning each; one more warning has the rest.
 const MOST_LOSSES: usize = 32;
 
+/// What was lost, and is not told by thread.
+#[derive(Clone, Copy, Debug, Default)]
+struct Unplaced {
+    /// Scopes of threads that had ended.
+    orphans: u64,
+    /// By [`Interrupted`].
+    interrupted: [u64; 3],
+}
+
+impl Unplaced {
+    /// Scopes that were dropped.
+    fn scopes(self) -> u64 {
+        self.orphans + self.interrupted[Interrupted::Scope as usize]
+    }
+}
+
 /// What the profile must say of itself.
-fn warnings(losses: &[Loss], orphans: u64, steps_ns: &[i64], options: &ProfilerOptions) -> Vec<String> {
+fn warnings(losses: &[Loss], unplaced: Unplaced, steps_ns: &[i64], options: &ProfilerOptions) -> Vec<String> {
     let (limit, option) = (options.max_buffer_bytes, options.named("max_buffer_bytes"));
     let mut warnings = Vec::new();
     let (told, rest) = losses.split_at(losses.len().min(MOST_LOSSES));
@@ -483,8 +500,20 @@ fn warnings(losses: &[Loss], orphans: u64, steps_ns: &[i64], options: &ProfilerO
             "{threads} more threads dropped {scopes} scopes and {notes} values added to open spans, for the same reason"
         ));
     }
+    let Unplaced { orphans, interrupted: [scopes, notes, ends] } = unplaced;
     if orphans != 0 {
         warnings.push(format!("{orphans} scopes were dropped: they came from destructors of threads that had ended"));
+    }
+    let cause = "a signal handler, or the program's allocator, ran while the recorder was at work on the same thread, or a signal \
+                 handler came where the thread had to allocate first; a larger buffer changes nothing";
+    if scopes != 0 {
+        warnings.push(format!("{scopes} scopes were dropped: {cause}"));
+    }
+    if notes != 0 {
+        warnings.push(format!("{notes} values added to open spans were dropped: {cause}"));
+    }
+    if ends != 0 {
+        warnings.push(format!("{ends} scopes look as if they had not ended: {cause}"));
     }
     for step in steps_ns {
         warnings.push(format!("the wall clock was set by {step} ns during the session; times go on from its start"));

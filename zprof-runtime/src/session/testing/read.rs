@@ -16,7 +16,7 @@ use super::values::{Arg, Counter, Mark, Recorded, Scope, Thread};
 use crate::clock::Timeline;
 use crate::error::{Error, ErrorKind, Result};
 use crate::record::recording;
-use crate::session::{ProfilerOptions, counters, crossings, host, warnings};
+use crate::session::{ProfilerOptions, Unplaced, counters, crossings, host, warnings};
 
 /// Line ids from here on are no thread's.
 #[allow(clippy::cast_possible_wrap)] // 2^30
@@ -38,12 +38,14 @@ pub(super) fn read(
     let wanted = |tid: u64| threads.is_none_or(|threads| threads.contains(&tid));
     let (kept, rest) = std::mem::take(&mut recorded.streams).into_iter().partition(|stream| wanted(stream.log.tid()));
     recorded.streams = kept;
-    // A thread past its end may be anyone's.
-    let (orphans, of_others) = if threads.is_none() { (recorded.orphans, 0) } else { (0, recorded.orphans) };
-    let mut part = |recorded: &mut recording::Recorded, orphans| {
-        read_part(recorded, orphans, (tid, first, steps), options, &mut numbers)
+    // A thread past its end may be anyone's, and so may a signal handler be.
+    let unplaced = Unplaced { orphans: recorded.orphans, interrupted: recorded.interrupted };
+    let none = Unplaced::default();
+    let (own, of_others) = if threads.is_none() { (unplaced, none) } else { (none, unplaced) };
+    let mut part = |recorded: &mut recording::Recorded, unplaced| {
+        read_part(recorded, unplaced, (tid, first, steps), options, &mut numbers)
     };
-    let mut values = part(&mut recorded, orphans)?;
+    let mut values = part(&mut recorded, own)?;
     recorded.streams = rest;
     let others = part(&mut recorded, of_others)?;
     values.others = (others != Recorded::default()).then(|| Box::new(others));
@@ -53,15 +55,15 @@ pub(super) fn read(
 /// Reads the streams of a recording, whose times are ticks from `first` on.
 fn read_part(
     recorded: &mut recording::Recorded,
-    orphans: u64,
+    unplaced: Unplaced,
     (tid, first, steps): (u64, u64, &[Step]),
     options: &ProfilerOptions,
     numbers: &mut Numbers,
 ) -> Result<Recorded> {
     let host = host::convert(recorded);
-    let mut told = warnings(&host.losses, orphans, &[], options);
+    let mut told = warnings(&host.losses, unplaced, &[], options);
     told.extend(crossings(&host));
-    let dropped_scopes = host.losses.iter().map(|loss| loss.scopes).sum::<u64>() + orphans;
+    let dropped_scopes = host.losses.iter().map(|loss| loss.scopes).sum::<u64>() + unplaced.scopes();
     let bytes = host.plane.into_pieces().concat();
     let space = XSpace::decode(bytes.as_slice()).map_err(|error| {
         Error::with_source(ErrorKind::InvalidData, "failed to read back what a test has recorded", error)
