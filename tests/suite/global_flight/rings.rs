@@ -221,7 +221,7 @@ fn snapshots_of_threads_that_overrun_them_have_every_thread() {
     checked("8", "10", "256");
     // Few chunks for each, so that scopes find no memory.
     checked("8", "20", "32");
-    checked("64", "2", "32");
+    checked("64", "2", "128");
 }
 
 #[test]
