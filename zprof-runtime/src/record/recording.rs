@@ -126,11 +126,10 @@ impl Live {
         anchors.extend(helper::anchors());
         anchors.push(last);
         let mut timeline = Timeline::new(&anchors);
-        // Streams that do not cover the stop have windows of their own, which end later.
+        // Streams that do not cover the stop have windows of their own, which end later. The last anchor may be later than
+        // all of them: that of a snapshot, or one that the helper has taken while the session was being stopped.
         let end = streams.iter().map(|stream| stream.last(stop)).fold(stop, u64::max);
-        if end != last.tick {
-            timeline.end_ps = timeline.cursor().ps(end);
-        }
+        timeline.end_ps = timeline.cursor().ps(end);
         let oldest = self.keep_ns.map_or(0, |ns| {
             let now = timeline.cursor().ps(stop);
             timeline.tick(now.saturating_sub(ns.saturating_mul(1000)))
