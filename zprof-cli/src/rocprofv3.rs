@@ -70,7 +70,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let tool = found.ok_or_else(missing)?;
     let command = command(&tool, &arguments, &args.program.program);
     let folder = Folder::watch(report_folder(&arguments), &[".pftrace", "_results.db", "_results.json"], 2);
-    let ended = execute(&Launch { tool: NAME, command: &command, program: &args.program.program })?;
+    let ended = execute(&Launch { tool: NAME, command: &command, program: &args.program.program, is_root: false })?;
     if ended.aborted {
         tell("aborted; there is no report");
     } else {

@@ -35,7 +35,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     if output.exists() {
         bail!("`{}` exists; give another -o", output.display());
     }
-    let ended = execute(&Launch { tool: "xctrace", command: &command, program: &args.program.program })?;
+    let ended =
+        execute(&Launch { tool: "xctrace", command: &command, program: &args.program.program, is_root: false })?;
     if ended.aborted {
         tell("aborted; there is no report");
     } else if output.exists() {

@@ -303,6 +303,17 @@ pub(super) fn deviation(durations: &[u64]) -> f64 {
     (squares / (count - 1.0)).sqrt()
 }
 
+/// A name as it stands in a stack: without what separates stacks, and without a last word that reads as a number.
+fn frame(name: &str) -> String {
+    let name = name.replace(';', ",");
+    match name.rsplit_once(' ') {
+        Some((rest, last)) if last.parse::<f64>().is_ok() && last.starts_with(|c: char| c.is_ascii_digit()) => {
+            format!("{rest}_{last}")
+        }
+        _ => name,
+    }
+}
+
 /// Own time of every stack in nanoseconds, rounded.
 pub(super) fn folded(space: &XSpace) -> BTreeMap<String, u128> {
     let groups: Vec<_> = groups(space).into_iter().map(|(name, planes)| (name, lines(&planes))).collect();
@@ -317,10 +328,10 @@ pub(super) fn folded(space: &XSpace) -> BTreeMap<String, u128> {
         for (id, line, events) in lines.iter().filter(|(_, line, _)| is_folded(plane, line)) {
             let mut base = Vec::new();
             if groups.len() > 1 {
-                base.push(plane.clone());
+                base.push(frame(plane));
             }
             if is_device(plane) {
-                base.push(if line.is_empty() { id.to_string() } else { line.clone() });
+                base.push(if line.is_empty() { id.to_string() } else { frame(line) });
             }
             let nests = |event: &&Event| !event.is_hidden && event.aggregated.is_none() && !event.is_async;
             let nested: Vec<&Event> = events.iter().filter(nests).collect();
@@ -328,7 +339,7 @@ pub(super) fn folded(space: &XSpace) -> BTreeMap<String, u128> {
             let mut paths: Vec<Vec<String>> = Vec::new();
             for (index, event) in nested.iter().enumerate() {
                 let mut path: Vec<String> = parents[index].map_or_else(|| base.clone(), |parent| paths[parent].clone());
-                path.push(event.scope.replace(';', ","));
+                path.push(frame(&event.scope));
                 *stacks.entry(path.clone()).or_default() += u128::from(own[index]);
                 paths.push(path);
             }

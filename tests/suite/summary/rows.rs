@@ -2,7 +2,7 @@
 
 use prost::Message as _;
 use zprof_proto::x_stat::Value;
-use zprof_runtime::export::{AsyncSummary, FoldedOptions, SummaryOptions, summarise, write_folded};
+use zprof_runtime::export::{AsyncSummary, FoldedOptions, StackTree, SummaryOptions, summarise, write_folded};
 use zprof_tests::make::{Plane, space};
 
 use super::summary;
@@ -244,6 +244,47 @@ fn stacks_begin_with_what_tells_them_apart() {
     assert_eq!(text(vec![host.clone()], true), "main;a,b 3\nmain;a,b;c d 2\n2;e 1\n");
     let both = "/host:CPU;a,b 3\n/host:CPU;a,b;c d 2\n/host:CPU;e 1\n/device:GPU:0;stream;k 2\n";
     assert_eq!(text(vec![host, device], false), both);
+}
+
+#[test]
+fn a_number_at_the_end_of_a_name_is_no_time_of_a_stack() {
+    let names = ["layer 1", "layer 2.5", "layer\n3", "layer  4", "layer x 5y", "6", "layer"];
+    let mut host = Plane::new("/host:CPU").line(1, "main", 0);
+    for (place, name) in (0..).zip(names) {
+        host = host.event(name, 10_000 * place, 5_000);
+    }
+    let mut out = Vec::new();
+    write_folded(&space([host]).encode_to_vec().as_slice(), &mut out, &FoldedOptions::default()).expect("is an XSpace");
+    let expected = "layer_1 5\nlayer_2.5 5\nlayer_3 5\nlayer _4 5\nlayer x 5y 5\n6 5\nlayer 5\n";
+    assert_eq!(String::from_utf8(out).expect("is UTF-8"), expected);
+}
+
+#[test]
+fn a_tree_of_stacks_says_what_the_stacks_do() {
+    let host = Plane::new("/host:CPU").line(1, "main", 0).event("a", 0, 5_000).event("b", 1_000, 2_000);
+    let bytes = space([host]).encode_to_vec();
+    let mut tree = StackTree::default();
+    assert!(tree.is_empty());
+    for host in ["one", "two"] {
+        tree.add(&bytes.as_slice(), Some(host), &FoldedOptions::default()).expect("is an XSpace");
+    }
+    let frames: Vec<_> = (0..tree.len())
+        .map(|frame| (tree.names()[tree.name_of(frame)].as_str(), tree.below(frame), tree.own_ns(frame)))
+        .collect();
+    assert_eq!(
+        frames,
+        [
+            ("one", None, 0),
+            ("a", Some(0), 3),
+            ("b", Some(1), 2),
+            ("two", None, 0),
+            ("a", Some(3), 3),
+            ("b", Some(4), 2)
+        ]
+    );
+    let mut out = Vec::new();
+    tree.write_folded(&mut out).expect("memory takes everything");
+    assert_eq!(String::from_utf8(out).expect("is UTF-8"), "one;a 3\none;a;b 2\ntwo;a 3\ntwo;a;b 2\n");
 }
 
 #[test]

@@ -57,7 +57,7 @@ fn perf(level: i64, root: bool) -> Check {
         GROUP,
         name,
         format!("{level}: nsys cannot sample the processor or trace context switches"),
-        "`sudo sysctl kernel.perf_event_paranoid=2`, or let `zprof nsys` use sudo; ranges and GPU work show without",
+        "`sudo sysctl kernel.perf_event_paranoid=2`, or `zprof nsys --sudo`; ranges and GPU work show without",
     )
 }
 
@@ -93,7 +93,7 @@ fn nvidia(params: &str, root: bool) -> Option<Check> {
             GROUP,
             name,
             format!("RmProfilingAdminOnly is {value}: for root alone"),
-            "let `zprof nsys` use sudo, or put `options nvidia NVreg_RestrictProfilingToAdminUsers=0` into \
+            "`zprof nsys --sudo`, or put `options nvidia NVreg_RestrictProfilingToAdminUsers=0` into \
              /etc/modprobe.d/nvidia-profiling.conf and start the machine anew",
         )
     })

@@ -36,7 +36,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     require()?;
     let run = create(&root, &name)?;
     let command = command(&run, &args.program.program, variable("XLA_FLAGS"));
-    let ended = execute(&Launch { tool: NAME, command: &command, program: &args.program.program });
+    let ended = execute(&Launch { tool: NAME, command: &command, program: &args.program.program, is_root: false });
     // Whatever has become of it: what was written is there.
     tell(format_args!("report: {}", run.display()));
     tell("ranges: `zprof neuron ingest` and `zprof neuron server` show the run; zprof's ranges are not part of it");

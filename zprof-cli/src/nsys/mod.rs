@@ -35,19 +35,29 @@ const OPTIONS: [(&str, &[&str]); 5] = [
     ("--cuda-graph-trace", &["--cuda-graph-trace=node"]),
 ];
 
+/// Variables that forbid `--sudo`.
+const FORBIDDING: [&str; 2] = ["ZPROF_NO_SUDO", "ZML_PROFILE_NO_SUDO"];
+
 /// Run a program under NVIDIA Nsight Systems.
 ///
 /// CUDA, cuBLAS, cuSPARSE, cuDNN, NVTX, system calls and the OS runtime are traced, as far as the installed nsys can.
 /// `ZPROF_NSYS_ARGS` (or `ZML_NSYS_ARGS`) replaces `profile` and all of its options.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "Examples:
-  A program with arguments, as root where that is allowed:
+  A program with arguments:
     zprof nsys -- target/release/model --seqlen 128
+  The same as root, for what only root may trace:
+    zprof nsys --sudo -- target/release/model --seqlen 128
   The command only:
     zprof nsys --dry-run -- target/release/model")]
 pub(crate) struct Args {
-    /// Do not run nsys as root; `ZPROF_NO_SUDO=1` and `ZML_PROFILE_NO_SUDO=1` say the same.
+    /// Run nsys, and with it the program, as root: by `sudo -E`, with your whole environment.
+    ///
+    /// What the program and nsys write belongs to root then. `ZPROF_NO_SUDO=1` and `ZML_PROFILE_NO_SUDO=1` forbid it.
     #[arg(long)]
+    sudo: bool,
+    /// Without effect, since nsys runs as root only if that is asked for.
+    #[arg(long, hide = true, conflicts_with = "sudo")]
     no_sudo: bool,
     /// Where the report goes; nsys adds the ending. Without it: report1, report2, … here.
     #[arg(short, long, value_name = "FILE")]
@@ -69,18 +79,20 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     if args.force {
         arguments.words.extend(["--force-overwrite", "true"].map(OsString::from));
     }
-    let root =
-        rootly(args.no_sudo || is_set(&["ZPROF_NO_SUDO", "ZML_PROFILE_NO_SUDO"]), is_root(), on_path("sudo").is_some());
+    let root = args.sudo && !is_root();
+    if root && is_set(&FORBIDDING) {
+        bail!("`--sudo` is forbidden by `{}` or `{}`; unset it, or leave the option out", FORBIDDING[0], FORBIDDING[1]);
+    }
     for word in &arguments.left_out {
         tell(format_args!("this nsys does not know `{word}`, which is left out"));
     }
     let word = match (&tool, root) {
         // A path: the PATH that sudo sets may not have the tool's folder.
-        (Some(tool), Root::Sudo) => on_path("nsys").unwrap_or_else(|| tool.clone()),
-        (Some(tool), _) => tool.clone(),
+        (Some(tool), true) => on_path("nsys").unwrap_or_else(|| tool.clone()),
+        (Some(tool), false) => tool.clone(),
         (None, _) => PathBuf::from("nsys"),
     };
-    let command = command(word.as_os_str(), root == Root::Sudo, &arguments.words, &args.program.program);
+    let command = command(word.as_os_str(), root, &arguments.words, &args.program.program);
     if args.program.dry_run {
         return print_commands(&[command]);
     }
@@ -88,12 +100,15 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     if let Some(report) = in_the_way(&arguments.words) {
         bail!("`{}` exists; give another -o, or --force", report.display());
     }
-    if root == Root::NoSudo {
-        tell("sudo is not found, so nsys runs without it; it may see less (`--no-sudo` says that this is meant)");
+    if root {
+        if on_path("sudo").is_none() {
+            bail!("`sudo` is not found in PATH; leave `--sudo` out, or run this as root");
+        }
+        tell("nsys and the program run as root, by `sudo -E`; what they write belongs to root");
     }
 
     let folder = Folder::watch(report_folder(&arguments.words), &[".nsys-rep", ".qdstrm"], 0);
-    let ended = execute(&Launch { tool: "nsys", command: &command, program: &args.program.program })?;
+    let ended = execute(&Launch { tool: "nsys", command: &command, program: &args.program.program, is_root: root })?;
     if ended.aborted {
         tell("aborted; there is no report");
     } else {
@@ -159,25 +174,6 @@ fn command(nsys: &OsStr, sudo: bool, arguments: &[OsString], program: &[OsString
     let command = CommandLine::new(nsys).args(arguments).args(program);
     let command = if sudo { command.under(&["sudo", "-E"]) } else { command };
     command.env(SKIP_PJRT.0, SKIP_PJRT.1)
-}
-
-/// As whom nsys runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Root {
-    /// As root, through sudo.
-    Sudo,
-    /// As who asks: root, or a user who wants it so.
-    Same,
-    /// As who asks, who would have wanted sudo.
-    NoSudo,
-}
-
-fn rootly(refused: bool, is_root: bool, has_sudo: bool) -> Root {
-    match (refused || is_root, has_sudo) {
-        (true, _) => Root::Same,
-        (false, true) => Root::Sudo,
-        (false, false) => Root::NoSudo,
-    }
 }
 
 #[cfg(unix)]
@@ -285,19 +281,6 @@ mod tests {
         let line = |sudo| command(OsStr::new("nsys"), sudo, &["profile".into()], &program).shell().expect("no NUL");
         assert_eq!(line(false), b"SKIP_PJRT_PROFILER=true nsys profile './my prog' -- ''");
         assert_eq!(line(true), b"SKIP_PJRT_PROFILER=true sudo -E nsys profile './my prog' -- ''");
-    }
-
-    #[test]
-    fn root_is_asked_for_only_where_it_is_wanted_and_missing() {
-        let all = [false, true]
-            .map(|refused| [false, true].map(|root| [false, true].map(|sudo| rootly(refused, root, sudo))));
-        assert_eq!(
-            all,
-            [
-                [[Root::NoSudo, Root::Sudo], [Root::Same, Root::Same]],
-                [[Root::Same, Root::Same], [Root::Same, Root::Same]]
-            ]
-        );
     }
 
     #[test]

@@ -44,6 +44,7 @@ pub(crate) fn execute(launch: &Launch) -> Result<Ended> {
 
     let run = Arc::new(Run {
         name: launch.tool,
+        is_root: launch.is_root,
         tool,
         root: root.unwrap_or(tool),
         program: processes::Program::new(launch.program),
@@ -83,6 +84,8 @@ const ENDED: u8 = 2;
 #[derive(Debug)]
 struct Run {
     name: &'static str,
+    /// Whether sudo was asked for, and so may be used to send signals.
+    is_root: bool,
     tool: Pid,
     /// The process below which the program and all that the tool has started are found: this one, where it adopts.
     root: Pid,
@@ -146,7 +149,7 @@ impl Run {
             |process: &&&Process| process.pid == program.pid || event.from_terminal && process.group == program.group;
         let pids: Vec<i32> = below.iter().filter(meant).map(|process| process.pid).collect();
         if let Some(signal) = Signal::from_named_raw(event.signal) {
-            send(&pids, signal);
+            send(&pids, signal, self.is_root);
         }
         true
     }
@@ -164,14 +167,14 @@ impl Run {
         let tree = processes::tree(&all, self.root.as_raw_pid());
         // Parents first: a tool whose program ends would write a report.
         let pids: Vec<i32> = tree.iter().map(|process| process.pid).filter(|pid| *pid != own).collect();
-        send(&pids, Signal::KILL);
+        send(&pids, Signal::KILL, self.is_root);
         // What has lost its parent since is in the group still.
         let _ = rustix::process::kill_process_group(self.tool, Signal::KILL);
     }
 }
 
-/// Sends a signal to processes; to those that are root's by way of sudo, which has let them be started.
-fn send(pids: &[i32], signal: Signal) {
+/// Sends a signal to processes. Those that are root's get it by way of sudo if sudo was asked for, and has let them be started.
+fn send(pids: &[i32], signal: Signal, is_root: bool) {
     let mut refused = Vec::new();
     for pid in pids {
         // A process that has ended since needs nothing.
@@ -183,6 +186,11 @@ fn send(pids: &[i32], signal: Signal) {
         return;
     }
     let number = signal.as_raw().to_string();
+    if !is_root {
+        // Such as a program that is setuid.
+        tell(format_args!("no permission to send signal {number} to process {}", refused.join(" ")));
+        return;
+    }
     // It says by itself what it cannot do; the waiting thread waits for it, as for whatever ends.
     let sudo = Command::new("sudo").args(["-n", "kill", &format!("-{number}"), "--"]).args(&refused).spawn();
     if let Err(error) = sudo {

@@ -57,6 +57,8 @@ pub(crate) struct Launch<'a> {
     pub(crate) command: &'a CommandLine,
     /// The program and its arguments, by which its process is known.
     pub(crate) program: &'a [OsString],
+    /// Whether it runs as root by way of sudo, as was asked for, so that signals reach it that way too.
+    pub(crate) is_root: bool,
 }
 
 /// How it ended.

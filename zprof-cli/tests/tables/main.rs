@@ -3,6 +3,7 @@
 mod answers;
 mod bad;
 mod hostile;
+mod picture;
 mod profiles;
 
 use std::io::Write;

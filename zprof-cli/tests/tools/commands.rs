@@ -147,31 +147,49 @@ fn as_nobody(bench: &Bench, arguments: &[&str], variables: &[(&str, &str)]) -> O
 }
 
 #[test]
-fn sudo_stand_in_runs_nsys_for_users_unless_it_is_refused() {
+fn nsys_runs_as_root_only_if_it_is_asked_to() {
     let bench = Bench::new();
     let program = bench.program();
-    bench.script("bin/nsys", "");
-    let line = |arguments: &[&str], variables: &[(&str, &str)]| {
-        as_nobody(&bench, &[&["nsys", "--dry-run"], arguments, &[&program]].concat(), variables)
-            .map(|output| out(&output))
-    };
-    let words = |nsys: &str| format!("SKIP_PJRT_PROFILER=true {nsys} x {program}\n");
+    bench.runner("bin/nsys", "");
     let own = ("ZPROF_NSYS_ARGS", "x");
-    let (plain, sudo) = (words("nsys"), words(&format!("sudo -E {}", bench.path("bin/nsys"))));
-    let Some(without) = line(&[], &[own]) else { return };
+    let said = |arguments: &[&str], variables: &[(&str, &str)]| {
+        let output = as_nobody(&bench, &[&["nsys", "--dry-run"], arguments, &[&program]].concat(), variables);
+        output.map(|output| (output.status.code(), out(&output), err(&output)))
+    };
+    let line = |nsys: &str| (Some(0), format!("SKIP_PJRT_PROFILER=true {nsys} x {program}\n"), String::new());
+    let (plain, sudo) = (line("nsys"), line(&format!("sudo -E {}", bench.path("bin/nsys"))));
+    let Some(without) = said(&[], &[own]) else { return };
     assert_eq!(without, plain, "there is no sudo");
-    bench.script("bin/sudo", "");
-    let line = |arguments: &[&str], variables: &[(&str, &str)]| line(arguments, variables).unwrap_or_default();
-    assert_eq!(line(&[], &[own]), sudo);
-    assert_eq!(line(&["--no-sudo"], &[own]), plain);
+    // Writes its words down, and runs what it is given as the same user.
+    bench.tool("bin/sudo", "shift; exec \"$@\"\n");
+    let said = |arguments: &[&str], variables: &[(&str, &str)]| said(arguments, variables).expect("this is root");
     for name in ["ZPROF_NO_SUDO", "ZML_PROFILE_NO_SUDO"] {
-        assert_eq!(line(&[], &[own, (name, "1")]), plain);
-        assert_eq!(line(&[], &[own, (name, "0")]), sudo);
+        assert_eq!(said(&["--no-sudo"], &[own]), plain);
+        assert_eq!(said(&[], &[own, (name, "1")]), plain);
+        assert_eq!(said(&["--sudo"], &[own, (name, "0")]), sudo);
+        let forbidden = "zprof: `--sudo` is forbidden by `ZPROF_NO_SUDO` or `ZML_PROFILE_NO_SUDO`; unset it, or leave the option out\n";
+        assert_eq!(said(&["--sudo"], &[own, (name, "1")]), (Some(1), String::new(), forbidden.to_owned()));
     }
-    let output = bench.zprof(&["nsys", "--dry-run", &program]).env(own.0, own.1).output().expect("zprof runs");
-    if rustix::process::geteuid().is_root() {
-        assert_eq!(out(&output), plain, "root needs no sudo");
-    }
+    assert_eq!(said(&[], &[own]), plain);
+    assert_eq!(said(&["--sudo", "--no-sudo"], &[own]).0, Some(2));
+
+    let run = |arguments: &[&str]| {
+        let output = as_nobody(&bench, &[&["nsys", "--no-check"], arguments, &[&program]].concat(), &[own]);
+        let output = output.expect("this is root");
+        (output.status.code(), err(&output))
+    };
+    let report = format!("zprof: nsys has left no report in {}\n", bench.work().display());
+    assert_eq!((run(&[]), bench.calls("sudo").len()), ((Some(5), report.clone()), 0));
+    let told = "zprof: nsys and the program run as root, by `sudo -E`; what they write belongs to root\n";
+    assert_eq!(run(&["--sudo"]), (Some(5), format!("{told}{report}")));
+    assert_eq!(bench.calls("sudo"), [["-E", &bench.path("bin/nsys"), "x", &program]]);
+    fs::remove_file(bench.path("bin/sudo")).expect("the folder is ours");
+    let missing = "zprof: `sudo` is not found in PATH; leave `--sudo` out, or run this as root\n";
+    assert_eq!(run(&["--sudo"]), (Some(1), missing.to_owned()));
+
+    let output =
+        bench.zprof(&["nsys", "--dry-run", "--sudo", &program]).env(own.0, own.1).output().expect("zprof runs");
+    assert_eq!(out(&output), plain.1, "root needs no sudo");
 }
 
 #[test]

@@ -19,7 +19,7 @@ mod timeline;
 pub use check::{CheckOptions, Checked, Finding, FindingKind, Severity, check};
 pub(crate) use file::write_whole;
 pub use filter::Filter;
-pub use folded::{FoldedOptions, write_folded};
+pub use folded::{FoldedOptions, StackTree, write_folded};
 pub use host::Host;
 pub use json::{JsonOptions, JsonSummary, export_json_file, write_json, write_json_hosts};
 pub use perfetto::{PerfettoOptions, PerfettoSummary, write_perfetto, write_perfetto_hosts};

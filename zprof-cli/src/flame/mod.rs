@@ -1,17 +1,19 @@
 //! `zprof flame`: a flame graph of a profile's scopes.
 
-use std::io::{self, IsTerminal};
+mod svg;
+
+use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
-use inferno::flamegraph::{self, Options, TextTruncateDirection};
-use zprof_runtime::export::{FoldedOptions, write_folded};
+use zprof_runtime::export::{FoldedOptions, StackTree};
 
 use crate::args::{Input, Planes};
 use crate::input;
-use crate::output::Target;
+use crate::output::{Target, tell};
 use crate::summary::sum_up;
+use crate::units::{count, counted_all};
 
 /// Draw a flame graph of a profile's scopes.
 ///
@@ -52,42 +54,41 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let mut options = FoldedOptions::default();
     options.planes.clone_from(&args.planes.planes);
     options.by_line = args.by_thread;
-    let mut stacks = String::new();
+    let mut tree = StackTree::default();
     for space in &profile.spaces {
-        let mut folded = Vec::new();
-        write_folded(&space.file, &mut folded, &options).with_context(|| format!("failed to read {}", space.name))?;
-        let folded = String::from_utf8_lossy(&folded);
-        if profile.spaces.len() == 1 {
-            stacks.push_str(&folded);
-            continue;
-        }
-        let host = space.host.replace(';', ",");
-        for stack in folded.lines() {
-            stacks.push_str(&format!("{host};{stack}\n"));
-        }
+        let host = (profile.spaces.len() > 1).then_some(space.host.as_str());
+        tree.add(&space.file, host, &options).with_context(|| format!("failed to read {}", space.name))?;
     }
-    if stacks.is_empty() {
+    if (0..tree.len()).all(|frame| tree.own_ns(frame) == 0) {
         let name = profile.name.clone();
         sum_up(profile, &args.planes)?;
         bail!("no scope in {name} takes any time, so there is nothing to draw");
     }
-    let content = if args.folded { stacks.into_bytes() } else { draw(args, &stacks)? };
-    target.write(|out| out.write_all(&content).with_context(|| format!("failed to write to {}", target.name())))?;
+    let failed = || format!("failed to write to {}", target.name());
+    if args.folded {
+        target.write(|out| tree.write_folded(out).with_context(failed))?;
+    } else {
+        let missing = target.write(|out| {
+            let mut out = BufWriter::new(out);
+            let missing = svg::write(&mut out, &tree, &title(args)).with_context(failed)?;
+            out.flush().with_context(failed)?;
+            Ok(missing)
+        })?;
+        if missing.high > 0 {
+            tell(format_args!(
+                "{} on {} others {} not drawn; their time is in what they stand on, and `--folded` has all",
+                counted_all(missing.high, "scope"),
+                count(svg::HIGHEST),
+                if missing.high == 1 { "is" } else { "are" },
+            ));
+        }
+    }
     Ok(ExitCode::SUCCESS)
 }
 
-fn draw(args: &Args, stacks: &str) -> Result<Vec<u8>> {
-    let mut options = Options::default();
-    options.title = args.title.clone().unwrap_or_else(|| {
+fn title(args: &Args) -> String {
+    args.title.clone().unwrap_or_else(|| {
         let name = args.input.input.file_name().unwrap_or(args.input.input.as_os_str());
         if name == "-" { "Scopes".to_owned() } else { name.to_string_lossy().into_owned() }
-    });
-    options.count_name = "ns".to_owned();
-    options.name_type = "Scope:".to_owned();
-    options.text_truncate_direction = TextTruncateDirection::Right;
-    // The same scope has one colour in every picture.
-    options.hash = true;
-    let mut svg = Vec::new();
-    flamegraph::from_lines(&mut options, stacks.lines(), &mut svg).context("failed to draw the flame graph")?;
-    Ok(svg)
+    })
 }
