@@ -25,11 +25,51 @@ impl Fate {
     }
 }
 
+/// Numbers the records of one thread within one tick.
+///
+/// The counters of many processors and systems are coarse: 24 to 100 MHz on most 64-bit Arm processors and 10 MHz on Windows,
+/// so that several short scopes fit into one tick. Readers see only times. They would take a scope without length for a
+/// child of the next one if both begin at the same time, and sort it behind that one. With the number of its record, in
+/// picoseconds, added to each time, what follows in the stream also follows in time.
+///
+/// A record has a higher number than the record before it if that one ended a scope. So a scope has no length if it
+/// begins and ends in one tick with nothing between, as an instant does, and everything else keeps its place.
+#[derive(Default)]
+struct TickOrder {
+    tick: u64,
+    number: u8,
+    is_after_end: bool,
+}
+
+impl TickOrder {
+    /// The highest number. A tick lasts longer than as many picoseconds on every processor to 10 GHz, so that a number
+    /// never reaches into the next tick; past it, records share their time as they share their tick.
+    const MAX: u8 = 99;
+
+    /// The number of the next record of the stream.
+    #[inline(always)]
+    fn next(&mut self, tick: u64, is_end: bool) -> u8 {
+        if tick > self.tick {
+            *self = Self { tick, number: 0, is_after_end: is_end };
+        } else if tick == self.tick {
+            self.number = (self.number + u8::from(self.is_after_end)).min(Self::MAX);
+            self.is_after_end = is_end;
+        } else {
+            // A begin that the ring has kept from before: older than all that is still there.
+            return 0;
+        }
+        self.number
+    }
+}
+
 /// A whole scope.
 #[derive(Debug)]
 pub(crate) struct Scope<'a> {
     pub(crate) begin: u64,
     pub(crate) end: u64,
+    /// How many picoseconds after the begin of its tick the scope begins, and how many after the begin of its last tick it
+    /// ends: the order of what shares a tick.
+    pub(crate) order: [u8; 2],
     pub(crate) shape: &'static Shape,
     pub(crate) values: &'a [u64],
     pub(crate) fate: Fate,
@@ -64,6 +104,8 @@ pub(crate) struct Scopes<'a> {
     outside: usize,
     /// End tick of the n-th begin.
     ends: Vec<u64>,
+    /// The `order` of the n-th begin. Shorter than `ends` if that of all further scopes is 0.
+    orders: Vec<[u8; 2]>,
     /// By index of the begin, ascending: the scopes whose fate is not the usual one.
     fates: Vec<(usize, Fate)>,
     /// By index of the begin, ascending.
@@ -83,19 +125,21 @@ impl<'a> Scopes<'a> {
         // A scope takes three words or more, so this is enough, and what is not used is never touched.
         let most = chunks.iter().map(|chunk| chunk.len()).sum::<usize>() / 3 + 1;
         let (ends, fates, notes, early) = (Vec::with_capacity(most), Vec::new(), Vec::new(), Vec::new());
-        let (tasks, counts, before) = (Vec::new(), Vec::new(), Vec::new());
-        let mut scopes = Self { chunks, since, last, outside: 0, ends, fates, notes, early, tasks, counts, before };
-        let mut open = Nest::default();
+        let (orders, tasks, counts, before) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let mut scopes =
+            Self { chunks, since, last, outside: 0, ends, orders, fates, notes, early, tasks, counts, before };
+        let (mut open, mut order) = (Nest::default(), TickOrder::default());
         // Loops in loops, not one flattened iterator: a record then stays in registers.
         for chunk in chunks {
             for record in chunk.records() {
-                scopes.apply(record, &mut open);
+                scopes.apply(record, &mut open, &mut order);
             }
         }
         for scope in open.into_open() {
             let leaked = scopes.crosses(&scope);
             if leaked {
                 scopes.ends[scope.index] = scope.outlived;
+                scopes.set_order(scope.index, 1, scope.outlived, scope.outlived_order);
             }
             scopes.fates.push((scope.index, Fate { unfinished: !leaked, leaked, overlaps: false }));
         }
@@ -105,31 +149,35 @@ impl<'a> Scopes<'a> {
     }
 
     #[inline(always)]
-    fn apply(&mut self, record: Record<'a>, open: &mut Nest) {
+    fn apply(&mut self, record: Record<'a>, open: &mut Nest, order: &mut TickOrder) {
         match record {
             Record::Begin { tick, position, .. } => {
                 self.outside += usize::from(tick > self.last);
+                self.set_order(self.ends.len(), 0, tick, order.next(tick, false));
                 open.push(self.ends.len(), position);
                 self.ends.push(self.last);
             }
             Record::End { tick } => {
+                let number = order.next(tick, true);
                 if let Some(scope) = open.pop() {
-                    self.close(&scope, tick);
+                    self.close(&scope, tick, number);
                 }
             }
             Record::Close { tick, position } => {
+                let number = order.next(tick, true);
                 if let Some(scope) = open.take(position) {
-                    self.close(&scope, tick);
+                    self.close(&scope, tick, number);
                     if tick <= self.last {
-                        open.outlive(position, tick);
+                        open.outlive(position, tick, number);
                     }
                 }
             }
             // A scope from before the session that outlived it leaves nothing.
             Record::Early { tick, .. } if !self.has(tick) => {}
             Record::Early { tick, site } => {
+                let number = order.next(tick, true);
                 self.early.push(Early { end: tick, site });
-                open.outlive(0, tick);
+                open.outlive(0, tick, number);
             }
             Record::Task { tick, task, site } => {
                 if self.has(tick) {
@@ -161,9 +209,32 @@ impl<'a> Scopes<'a> {
         (self.since..=self.last).contains(&tick)
     }
 
+    /// Keeps the number of a record within its tick, of the begin (0) or the end (1) of a scope.
     #[inline(always)]
-    fn close(&mut self, scope: &Open, tick: u64) {
+    fn set_order(&mut self, index: usize, which: usize, tick: u64, number: u8) {
+        // All that is older than `since` may begin at one time, and at the last tick everything ends: neither has an order.
+        if number != 0 && (self.since..self.last).contains(&tick) {
+            self.set_order_slowly(index, which, number);
+        }
+    }
+
+    #[cold]
+    fn set_order_slowly(&mut self, index: usize, which: usize, number: u8) {
+        if index >= self.orders.len() {
+            let more = index + 1 - self.orders.len();
+            if self.orders.try_reserve(more).is_err() {
+                // Without memory for their order, scopes of one tick begin at one time.
+                return;
+            }
+            self.orders.resize(index + 1, [0; 2]);
+        }
+        self.orders[index][which] = number;
+    }
+
+    #[inline(always)]
+    fn close(&mut self, scope: &Open, tick: u64, number: u8) {
         self.ends[scope.index] = tick.min(self.last);
+        self.set_order(scope.index, 1, tick, number);
         self.outside += usize::from(tick < self.since);
         let fate = Fate { unfinished: tick > self.last, leaked: false, overlaps: self.crosses(scope) };
         if !fate.is_usual() {
@@ -186,6 +257,7 @@ impl<'a> Scopes<'a> {
             for record in chunk.records() {
                 let Record::Begin { tick, shape, values, .. } = record else { continue };
                 let Some(&end) = self.ends.get(index) else { return };
+                let order = self.orders.get(index).copied().unwrap_or_default();
                 let (mut fate, mut notes) = (Fate::default(), [].as_slice());
                 if index == next_odd {
                     (fate, notes) = odd.take(index);
@@ -193,7 +265,7 @@ impl<'a> Scopes<'a> {
                 }
                 index += 1;
                 if tick <= self.last && end >= self.since {
-                    each(Scope { begin: tick, end, shape, values, fate, notes });
+                    each(Scope { begin: tick, end, order, shape, values, fate, notes });
                 }
             }
         }
@@ -332,6 +404,52 @@ mod tests {
         assert_eq!(resolved(&words.concat()).0, [(10, 40, USUAL), (20, 50, Fate { overlaps: true, ..USUAL })]);
         let words = [&begin(10)[..], &begin(20), &close(40, 0)];
         assert_eq!(resolved(&words.concat()).0, [(10, 40, USUAL), (20, 40, Fate { leaked: true, ..USUAL })]);
+    }
+
+    /// Begin and end of each scope in picoseconds, where a tick has 1000.
+    fn in_time(words: &[&[u64]]) -> Vec<(u64, u64)> {
+        let words = words.concat();
+        let chunks = [Words::written(&words)];
+        let mut found = Vec::new();
+        Scopes::resolve(&chunks, 0, 100).for_each(|scope| {
+            let [begin, end] = scope.order.map(u64::from);
+            found.push((scope.begin * 1000 + begin, scope.end * 1000 + end));
+        });
+        found
+    }
+
+    #[test]
+    fn scopes_within_one_tick_keep_their_order_in_time() {
+        let end = |tick| [head(tick, END)];
+        // One without length, then one that goes on, then one without length at its end.
+        let siblings = [&begin(7)[..], &end(7), &begin(7), &end(9), &begin(9), &end(9)];
+        assert_eq!(in_time(&siblings), [(7_000, 7_000), (7_001, 9_000), (9_001, 9_001)]);
+        // A scope around two others, and one after it.
+        let nested = [&begin(7)[..], &begin(7), &end(7), &begin(7), &end(7), &end(7), &begin(7), &end(8)];
+        assert_eq!(in_time(&nested), [(7_000, 7_002), (7_000, 7_000), (7_001, 7_001), (7_003, 8_000)]);
+        // A scope whose guard was leaked ends with the one around it.
+        let leaked = [&begin(7)[..], &begin(7), &begin(7), &end(7), &close(7, 0), &begin(7), &end(8)];
+        assert_eq!(in_time(&leaked), [(7_000, 7_001), (7_000, 7_001), (7_000, 7_000), (7_002, 8_000)]);
+        // What is open at the stop, and what begins there, ends with the session.
+        let stopped = [&begin(99)[..], &end(99), &begin(99), &end(100), &begin(100)];
+        assert_eq!(in_time(&stopped), [(99_000, 99_000), (99_001, 100_000), (100_000, 100_000)]);
+        // What is older than the record has no order.
+        let words = [&begin(7)[..], &end(7), &begin(7), &begin(8), &end(9), &end(9)].concat();
+        let chunks = [Words::written(&words)];
+        let mut orders = Vec::new();
+        Scopes::resolve(&chunks, 8, 100).for_each(|scope| orders.push(scope.order));
+        assert_eq!(orders, [[0, 1], [0, 0]]);
+        // A begin that the ring has kept stands before what is younger, and does not change its order.
+        let kept = [&begin(7)[..], &end(7), &begin(3), &begin(7), &end(8)];
+        assert_eq!(in_time(&kept), [(7_000, 7_000), (3_000, 100_000), (7_001, 8_000)]);
+    }
+
+    #[test]
+    fn no_scope_of_a_tick_reaches_into_the_next() {
+        let words: Vec<u64> = (0..300).flat_map(|_| [&begin(7)[..], &[head(7, END)]].concat()).collect();
+        let found = in_time(&[&words, &begin(8), &[head(9, END)]]);
+        let expected = (0..300).map(|number| 7_000 + number.min(99)).map(|ps| (ps, ps));
+        assert_eq!(found, expected.chain([(8_000, 9_000)]).collect::<Vec<_>>());
     }
 
     #[test]

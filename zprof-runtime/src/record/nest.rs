@@ -7,6 +7,8 @@ pub(super) struct Open {
     position: u64,
     /// End of the first scope around this one that ended before it, or 0.
     pub(super) outlived: u64,
+    /// The number of that end within its tick.
+    pub(super) outlived_order: u8,
     /// It has ended; it stands there only because others stand above it.
     closed: bool,
 }
@@ -26,7 +28,7 @@ pub(super) struct Nest {
 impl Nest {
     #[inline]
     pub(super) fn push(&mut self, index: usize, position: u64) {
-        self.scopes.push(Open { index, position, outlived: 0, closed: false });
+        self.scopes.push(Open { index, position, outlived: 0, outlived_order: 0, closed: false });
         self.nested.push(position);
     }
 
@@ -66,12 +68,13 @@ impl Nest {
         Some(scope)
     }
 
-    /// Notes that a scope around all those that began at `position` or later has ended.
-    pub(super) fn outlive(&mut self, position: u64, tick: u64) {
+    /// Notes that a scope around all those that began at `position` or later has ended, at a tick and in an order within it.
+    pub(super) fn outlive(&mut self, position: u64, tick: u64, order: u8) {
         while let Some(&inner) = self.nested.last().filter(|&&inner| inner >= position) {
             self.nested.pop();
             if let Some(at) = self.find(inner) {
                 self.scopes[at].outlived = tick;
+                self.scopes[at].outlived_order = order;
             }
         }
     }

@@ -154,7 +154,7 @@ impl Converter<'_> {
         let mut overlaps = Vec::new();
         scopes.for_each(|scope| {
             if scope.fate.overlaps {
-                overlaps.push((scope.begin, scope.end));
+                overlaps.push(interval(&scope, &mut cursor));
             } else {
                 self.scope(&scope, &mut line, &mut cursor, tid_stat);
             }
@@ -211,8 +211,7 @@ impl Converter<'_> {
 
     #[inline(always)]
     fn scope(&mut self, scope: &Scope<'_>, line: &mut Line, cursor: &mut Cursor<'_>, tid: Option<u64>) {
-        let begin = cursor.ps(scope.begin);
-        let end = cursor.ps(scope.end);
+        let (begin, end) = interval(scope, cursor);
         let known = self.shapes.get(scope.shape, &mut self.plane);
         let mut words = scope.values;
         let (mut kind, mut unnamed) = (known.kind, None);
@@ -308,6 +307,13 @@ impl Converter<'_> {
             self.plane.push(line);
         }
     }
+}
+
+/// When a scope begins and ends, in picoseconds.
+#[inline(always)]
+fn interval(scope: &Scope<'_>, cursor: &mut Cursor<'_>) -> (u64, u64) {
+    let [begin, end] = scope.order.map(u64::from);
+    (cursor.ps(scope.begin) + begin, cursor.ps(scope.end) + end)
 }
 
 #[inline]

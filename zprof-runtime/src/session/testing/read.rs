@@ -138,18 +138,20 @@ impl Reader<'_> {
             _ if line.id >= FIRST_OWN_ID => 1,
             _ => 0,
         };
-        // Ends of what is open, in ticks, the innermost last.
+        // Ends of what is open, in the plane's picoseconds, the innermost last. Scopes that share a tick have an order there.
         let mut open: Vec<u64> = Vec::new();
         let scope = |event: &XEvent| {
-            let begin = tick(event);
-            let end = begin + u64::try_from(event.duration_ps).unwrap_or(0) / PS_PER_TICK;
-            while open.last().is_some_and(|&around| end > around || begin >= around) {
+            let begin_ps = offset_ps(event);
+            let end_ps = begin_ps + u64::try_from(event.duration_ps).unwrap_or(0);
+            while open.last().is_some_and(|&around| end_ps > around || begin_ps >= around) {
                 open.pop();
             }
-            let (start, depth) = (self.at(begin), open.len());
-            open.push(end);
-            let mut scope = Scope { start, duration: self.at(end) - start, depth, ..Scope::default() };
-            scope.is_instant = begin == end;
+            let (begin, depth) = (begin_ps / PS_PER_TICK, open.len());
+            let start = self.at(begin);
+            open.push(end_ps);
+            let duration = self.at(end_ps / PS_PER_TICK) - start;
+            let mut scope = Scope { start, duration, depth, ..Scope::default() };
+            scope.is_instant = begin_ps == end_ps;
             if let Some(kind) = self.plane.event_metadata.get(&event.metadata_id) {
                 self.place(kind, &mut scope);
             }
@@ -210,7 +212,7 @@ impl Reader<'_> {
         let name = self.plane.event_metadata.get(&event.metadata_id)?.name.clone();
         let stat = event.stats.first()?;
         let unit = self.name(stat.metadata_id).to_owned();
-        Some(Counter { name, unit, at: self.at(tick(event)), value: self.arg(stat)? })
+        Some(Counter { name, unit, at: self.at(offset_ps(event) / PS_PER_TICK), value: self.arg(stat)? })
     }
 
     /// Gives flows and tasks the numbers of their order.
@@ -245,10 +247,10 @@ impl Reader<'_> {
 /// Picoseconds of the plane that stand for a tick.
 const PS_PER_TICK: u64 = 1_000;
 
-/// The tick of the plane at which an event begins.
-fn tick(event: &XEvent) -> u64 {
+/// Where an event begins, in picoseconds of the plane.
+fn offset_ps(event: &XEvent) -> u64 {
     match event.data {
-        Some(Data::OffsetPs(offset)) => u64::try_from(offset).unwrap_or(0) / PS_PER_TICK,
+        Some(Data::OffsetPs(offset)) => u64::try_from(offset).unwrap_or(0),
         _ => 0,
     }
 }
