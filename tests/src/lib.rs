@@ -4,6 +4,8 @@ pub mod annotations;
 pub mod canonical;
 #[allow(unsafe_code)] // calls functions of the fake
 pub mod fake;
+#[cfg(unix)]
+pub mod interrupted;
 pub mod make;
 pub mod marks;
 pub mod oracle;

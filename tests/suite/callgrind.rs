@@ -38,9 +38,10 @@ pub(crate) fn of_one_round(program: &Path, arguments: impl Fn(u64) -> Vec<String
 
 #[test]
 fn instructions_of_a_scope_are_few() {
-    // Ten per cent above what was measured.
+    // Ten per cent above what was measured. A scope while there is no session takes one instruction more than it did, since
+    // the compiler clears a register in the loop and no longer before it.
     for (shape, most) in
-        [("off", 13.2), ("none", 61.7), ("ints", 65.1), ("text", 100.3), ("taken", 105.7), ("left out", 89.1)]
+        [("off", 14.2), ("none", 61.7), ("ints", 65.1), ("text", 100.3), ("taken", 105.7), ("left out", 89.1)]
     {
         let measured = of_one_scope(shape);
         println!("{shape}: {measured:.1} instructions");

@@ -30,6 +30,8 @@ mod global_testing;
 mod global_thread_names;
 mod global_threads;
 mod global_values;
+#[cfg(unix)]
+mod interrupted;
 mod json;
 mod perfetto;
 mod pjrt;

@@ -194,6 +194,39 @@ fn has_signal_frame() -> bool {
     false
 }
 
+/// Calls `spawn` with all signals blocked, so that a thread which it starts takes none of the program's: their handlers may have
+/// scopes, and a thread of ours is none of the program's. Signals that tell of a fault are let through.
+#[cfg(all(unix, not(miri)))]
+#[allow(unsafe_code)] // no safe binding
+pub(crate) fn without_signals<T>(spawn: impl FnOnce() -> T) -> T {
+    use std::mem::MaybeUninit;
+
+    const FAULTS: [libc::c_int; 7] =
+        [libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIGILL, libc::SIGTRAP, libc::SIGABRT, libc::SIGSYS];
+
+    let (mut all, mut old) = (MaybeUninit::<libc::sigset_t>::zeroed(), MaybeUninit::<libc::sigset_t>::zeroed());
+    // SAFETY: the pointer is to memory for a set.
+    unsafe { libc::sigfillset(all.as_mut_ptr()) };
+    for fault in FAULTS {
+        // SAFETY: the set has just been made.
+        unsafe { libc::sigdelset(all.as_mut_ptr(), fault) };
+    }
+    // SAFETY: the one set was made, and the other is memory for one.
+    let status = unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), old.as_mut_ptr()) };
+    let result = spawn();
+    if status == 0 {
+        // SAFETY: the set is the one that the thread had.
+        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, old.as_ptr(), std::ptr::null_mut()) };
+    }
+    result
+}
+
+/// Nothing takes signals here.
+#[cfg(any(not(unix), miri))]
+pub(crate) fn without_signals<T>(spawn: impl FnOnce() -> T) -> T {
+    spawn()
+}
+
 /// There are no signal handlers here that run on top of other code of their thread.
 #[cfg(any(not(unix), miri))]
 pub(crate) fn in_signal_handler() -> bool {

@@ -32,6 +32,10 @@ fn main() -> Outcome {
             many(Path::new(folder), threads.parse()?, scopes.parse()?, limit.parse()?)
         }
         ["check", folder, threads, scopes] => check(Path::new(folder), threads.parse()?, scopes.parse()?),
+        ["storm", folder] => zprof_tests::interrupted::storm(Path::new(folder)),
+        ["restarts", folder] => zprof_tests::interrupted::restarts(Path::new(folder)),
+        #[cfg(target_arch = "x86_64")]
+        ["steps", folder] => zprof_tests::interrupted::steps(Path::new(folder)),
         ["hot", folder, shape, count] => hot(Path::new(folder), shape, count.parse()?),
         _ => Err(format!("no such part: {arguments:?}").into()),
     }

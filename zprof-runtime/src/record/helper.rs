@@ -63,7 +63,8 @@ impl Helper {
         let seen = Arc::clone(&stop);
         let (done, is_done) = channel();
         let work = move || run(source, &seen, &done);
-        let thread = thread::Builder::new().name("zprof-helper".to_owned()).spawn(work)?;
+        let spawn = || thread::Builder::new().name("zprof-helper".to_owned()).spawn(work);
+        let thread = crate::os::without_signals(spawn)?;
         *AWAKE.lock() = Some(thread.thread().clone());
         Ok(Self { thread, done: Mutex::new(is_done), stop, process: std::process::id() })
     }
