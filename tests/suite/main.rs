@@ -11,6 +11,7 @@ mod ceiling;
 mod check;
 mod from_env;
 mod global_clock;
+mod global_counter;
 mod global_directives;
 mod global_edges;
 mod global_edges_hard;

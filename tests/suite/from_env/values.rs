@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use prost::Message as _;
 use zprof_proto::XSpace;
 use zprof_tests::fake;
-use zprof_tests::profile::read_hosts;
+use zprof_tests::profile::{Line, read_hosts};
 
 use super::{Program, names, read_file, told, worked};
 
@@ -25,6 +25,34 @@ fn nothing_happens_unless_it_is_asked_for() {
     assert_eq!(ended.stdout, "true\n[\"ended\", \"zprof-exit\", \"zprof-helper\"]\n2\n");
     // Threads of zprof's are no lines.
     assert_eq!(ended.profile().len(), 1);
+}
+
+#[test]
+fn a_session_on_the_systems_clock_records_what_one_on_the_counter_does() {
+    for part in ["return", "exit 3", "panic", "caught", "crowd"] {
+        let [counter, system] = ["auto", "system"].map(|clock| Program::new(part).with("ZPROF_CLOCK", clock).run());
+        let (lines, warnings, environment) = read_file(&system.path());
+        assert_eq!(warnings, Vec::<String>::new(), "{part}");
+        assert_eq!(environment["clock"], "monotonic".into(), "{part}");
+        assert_eq!(system.status, counter.status, "{part}");
+        let (on_counter, ..) = read_file(&counter.path());
+        let names = |lines: &[Line]| lines.iter().map(|line| line.name.clone()).collect::<Vec<_>>();
+        assert_eq!(names(&lines), names(&on_counter), "{part}");
+        // Threads of a crowd go on until the process ends, so only their beginnings are the same.
+        let most = if part == "crowd" { 100 } else { usize::MAX };
+        for (line, on_counter) in lines.iter().zip(&on_counter) {
+            let told = |line: &Line| line.events.iter().take(most).map(|event| event.name.clone()).collect::<Vec<_>>();
+            assert_eq!(told(line), told(on_counter), "{part}");
+            assert!(line.events.iter().all(|event| event.start_ps <= event.end_ps), "{part}");
+        }
+        assert_eq!(told(&lines, "main"), told(&on_counter, "main"), "{part}");
+    }
+    let wrong = Program::new("return").with("ZPROF_CLOCK", "tsc").run();
+    assert_eq!(
+        wrong.stdout,
+        "InvalidInput: no profile: `ZPROF_CLOCK` is `tsc`; it may be `auto` for the processor's counter where it can be \
+         trusted, or `system` for the system's clock\n"
+    );
 }
 
 #[test]

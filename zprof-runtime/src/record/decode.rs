@@ -3,7 +3,9 @@
 use std::ops::Range;
 
 use super::chunk::Slot;
-use super::ring::{BEGIN, CLOSE, COUNT, COUNT_WORDS, EARLY, END, MADE_EARLY, MADE_TASK, NOTE_WORDS, TASK, TASK_WORDS};
+use super::ring::{
+    BEGIN, CLOSE, COUNT, COUNT_WORDS, EARLY, END, MADE_EARLY, MADE_TASK, NOTE_WORDS, TASK, TASK_WORDS, head,
+};
 use crate::site::{Origin, Site};
 use crate::value::{Kind, Shape, TAGGED};
 
@@ -107,9 +109,50 @@ impl<'a> Words<'a> {
         Records { words: self, at }
     }
 
+    /// The ticks of all records, in order.
+    pub(crate) fn ticks(self) -> impl Iterator<Item = u64> {
+        let mut records = self.records();
+        std::iter::from_fn(move || {
+            let at = records.offset();
+            records.next()?;
+            self.words.get(at).map(|head| head >> 2)
+        })
+    }
+
     /// Some of the words.
     pub(crate) fn raw(self, range: Range<usize>) -> &'a [u64] {
         self.words.get(range).unwrap_or_default()
+    }
+}
+
+/// A copy of the words of one chunk, with other ticks.
+#[derive(Debug)]
+pub(crate) struct Retimed {
+    words: Vec<u64>,
+    base: u64,
+}
+
+impl Retimed {
+    /// A copy in which `tick` says each record's tick, from the one that it has. `None` where there is no memory for it.
+    pub(crate) fn of(words: Words<'_>, mut tick: impl FnMut(u64) -> u64) -> Option<Self> {
+        let mut copy = Vec::new();
+        copy.try_reserve_exact(words.words.len()).ok()?;
+        copy.extend_from_slice(words.words);
+        let mut records = words.records();
+        let mut at = records.offset();
+        while records.next().is_some() {
+            if let Some(word) = copy.get_mut(at) {
+                *word = head(tick(*word >> 2), *word & 3);
+            }
+            at = records.offset();
+        }
+        Some(Self { words: copy, base: words.base })
+    }
+
+    /// The words.
+    pub(crate) fn words(&self) -> Words<'_> {
+        // SAFETY: they are a copy of such words, in which nothing but the ticks is changed.
+        unsafe { Words::new(&self.words, self.base) }
     }
 }
 

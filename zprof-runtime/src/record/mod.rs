@@ -52,6 +52,8 @@ mod registry;
 #[allow(unsafe_code)] // the stream is raw memory between two threads
 pub(crate) mod ring;
 #[cfg(not(zprof_loom))]
+pub(crate) mod steady;
+#[cfg(not(zprof_loom))]
 #[allow(unsafe_code)] // pins what a pinned future holds, and lets values write into memory of its own
 #[cfg_attr(not(feature = "enable"), allow(dead_code, unreachable_pub))] // as above
 pub(crate) mod task;

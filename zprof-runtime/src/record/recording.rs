@@ -8,8 +8,12 @@ use super::directives::Directives;
 use super::helper::{self, Helper};
 use super::log::{Gone, Stream};
 use super::registry::Word;
+use super::steady::Steady;
 use super::thread::{LOCAL, Local, SHARED};
-use crate::clock::{Anchor, Source, Timeline};
+use crate::clock::{Anchor, Laps, Source, Timeline};
+
+/// How far ticks of different processors may be apart without being at fault, in picoseconds.
+const SLACK_PS: u64 = 1_000_000_000;
 
 /// How to record.
 #[derive(Clone, Debug)]
@@ -26,6 +30,8 @@ pub(crate) struct Settings {
     pub(crate) keep_ns: Option<u64>,
     /// How many bytes of records are kept of each thread, if not all.
     pub(crate) keep_bytes: Option<u64>,
+    /// Take the system's clock, also where there is a counter that can be trusted.
+    pub(crate) system_clock: bool,
 }
 
 /// A recording under way. There is one at a time; the session sees to that.
@@ -62,13 +68,17 @@ pub(crate) struct Recorded {
     pub(crate) gone: Gone,
     /// Directives by which no site has gone; none in a snapshot, when some still may.
     pub(crate) unmet: Vec<String>,
+    /// The clock, for threads whose ticks are at fault.
+    pub(crate) steady: Steady,
+    /// The system has lost its trust in the counter since the start.
+    pub(crate) is_distrusted: bool,
 }
 
 impl Recording {
     /// Starts to record.
     pub(crate) fn start(settings: Settings) -> io::Result<Self> {
         super::fork::watch()?;
-        let source = Source::detect();
+        let source = if settings.system_clock { Source::System } else { Source::detect() };
         super::probe();
         SHARED.pool.set_limit(settings.max_bytes);
         SHARED.pool.trim(settings.prefault_bytes.min(settings.max_bytes));
@@ -109,7 +119,10 @@ impl Recording {
         // A thread that has not seen the stop yet gets a verdict that counts for this session, which is over.
         let unmet = SHARED.direct(Directives::none()).unmet();
         let streams = SHARED.streams(self.live.word.epoch(), || self.live.source.now());
-        Recorded { unmet, ..self.live.recorded(stop.tick, stop, streams) }
+        let is_distrusted = self.live.source != Source::System && Source::detect() != self.live.source;
+        let mut recorded = self.live.recorded(stop.tick, stop, streams);
+        recorded.steady.is_over = true;
+        Recorded { unmet, is_distrusted, ..recorded }
     }
 }
 
@@ -125,21 +138,30 @@ impl Live {
         let mut anchors = vec![self.start];
         anchors.extend(helper::anchors());
         anchors.push(last);
+        let (laps, anchors) = Laps::of(&anchors);
+        let (stop, last) = (laps.latest(stop), laps.latest(last.tick));
         let mut timeline = Timeline::new(&anchors);
         // Streams that do not cover the stop have windows of their own, which end later. The last anchor may be later than
         // all of them: that of a snapshot, or one that the helper has taken while the session was being stopped.
-        let end = streams.iter().map(|stream| stream.last(stop)).fold(stop, u64::max);
+        let is_steady = laps.steps() == 0;
+        let ends = streams.iter().filter(|_| is_steady).map(|stream| stream.last(stop));
+        let end = ends.fold(stop, u64::max);
         timeline.end_ps = timeline.cursor().ps(end);
         let oldest = self.keep_ns.map_or(0, |ns| {
             let now = timeline.cursor().ps(stop);
             timeline.tick(now.saturating_sub(ns.saturating_mul(1000)))
         });
         let gone = SHARED.gone();
-        let is_part = gone.threads != 0 || streams.iter().any(|stream| stream.released != 0);
+        // Where the source went back, it cannot be told which rings begin later.
+        let is_part = is_steady && (gone.threads != 0 || streams.iter().any(|stream| stream.released != 0));
         let first = if is_part { streams.iter().filter_map(Stream::first).min().unwrap_or(0) } else { 0 };
         let since = Some(oldest.max(first)).filter(|&since| since > self.start.tick).unwrap_or(0);
+        let slack = timeline.tick(SLACK_PS) - timeline.first_tick();
+        let steady = Steady { laps, slack, start: timeline.first_tick(), stop, is_over: false };
         Recorded {
             source: self.source,
+            steady,
+            is_distrusted: false,
             timeline,
             stop,
             since,

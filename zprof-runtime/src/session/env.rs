@@ -54,6 +54,7 @@ const VARIABLES: &[(&str, Take)] = &[
     ("ZPROF_BUFFER", buffer),
     ("ZPROF_KEEP", keep),
     ("ZPROF_KEEP_BYTES", keep_bytes),
+    ("ZPROF_CLOCK", clock),
     ("ZPROF_PJRT", pjrt),
     ("ZPROF_PJRT_SECONDS", pjrt_seconds),
     ("ZPROF_QUIET", quiet),
@@ -220,6 +221,19 @@ fn keep(request: &mut Request, value: &OsStr) -> Taken {
     Ok(())
 }
 
+fn clock(request: &mut Request, value: &OsStr) -> Taken {
+    request.options.system_clock = match value.to_str() {
+        Some("system") => true,
+        Some("auto") => false,
+        _ => {
+            return Err(
+                "`auto` for the processor's counter where it can be trusted, or `system` for the system's clock",
+            );
+        }
+    };
+    Ok(())
+}
+
 fn pjrt(request: &mut Request, value: &OsStr) -> Taken {
     request.device = match switch(value) {
         Some(true) => Device::Some,
@@ -311,6 +325,8 @@ mod tests {
         assert_eq!(one("ZPROF_PJRT_SECONDS", "7"), limited);
         assert_eq!(one("ZPROF_QUIET", "on"), with(&|request| request.is_quiet = true));
         assert_eq!(one("ZPROF_QUIET", ""), usual());
+        assert_eq!(one("ZPROF_CLOCK", "system"), with(&|request| request.options.system_clock = true));
+        assert_eq!(one("ZPROF_CLOCK", "auto"), usual());
         for (value, ms) in [("500ms", 500), ("30s", 30_000), ("10m", 600_000), ("2h", 7_200_000)] {
             let kept = with(&|request| request.options.keep_last = Some(Duration::from_millis(ms)));
             assert_eq!(one("ZPROF_KEEP", value), kept);

@@ -7,9 +7,10 @@ use foldhash::fast::FixedState;
 use super::counters::Counters;
 use super::tasks::{Tasks, flow};
 use crate::clock::Cursor;
-use crate::record::decode::{Decoded, Words, value};
+use crate::record::decode::{Decoded, Retimed, Words, value};
 use crate::record::drain::{Fate, Scope, Scopes, lanes};
 use crate::record::recording::{Recorded, recycle};
+use crate::record::steady::Straightened;
 use crate::record::{Sampled, Stream};
 use crate::site::Site;
 use crate::value::{Kind, Shape};
@@ -60,6 +61,8 @@ pub(crate) struct Host {
     pub(crate) samples: u64,
     /// Scopes whose own name was one too many.
     pub(crate) unnamed: u64,
+    /// Threads whose ticks are at fault.
+    pub(crate) unsteady: usize,
 }
 
 /// Converts all streams, in the order of their threads, and gives each one's memory back before the next.
@@ -79,6 +82,7 @@ pub(crate) fn convert(recorded: &mut Recorded) -> Host {
         tasks: Tasks::default(),
         counters: Counters::default(),
         given: GivenNames::default(),
+        unsteady: 0,
     };
     let threads = streams.len();
     for stream in streams {
@@ -86,9 +90,10 @@ pub(crate) fn convert(recorded: &mut Recorded) -> Host {
         recycle(stream);
     }
     converter.tasks();
-    let Converter { recorded, mut plane, losses, parts, overlapping, next_id, counters, given, .. } = converter;
+    let Converter { recorded, mut plane, losses, parts, overlapping, next_id, counters, given, unsteady, .. } =
+        converter;
     let samples = counters.write(recorded.timeline.cursor(), &mut plane);
-    Host { plane, losses, parts, threads, overlapping, next_id, samples, unnamed: given.unnamed }
+    Host { plane, losses, parts, threads, overlapping, next_id, samples, unnamed: given.unnamed, unsteady }
 }
 
 struct Converter<'a> {
@@ -105,6 +110,8 @@ struct Converter<'a> {
     tasks: Tasks,
     counters: Counters,
     given: GivenNames,
+    /// Threads whose ticks are at fault.
+    unsteady: usize,
 }
 
 impl Converter<'_> {
@@ -122,8 +129,14 @@ impl Converter<'_> {
             self.losses.push(Loss { thread: name.clone(), tid, scopes, notes, unknown });
         }
         let words: Vec<Words<'_>> = stream.words().collect();
-        let last = stream.last(self.recorded.stop);
-        let since = stream.since.max(self.recorded.since);
+        let straightened = self.recorded.steady.straighten(&words, stream.ended, stream.held);
+        let (words, since, last) = match &straightened {
+            None => (words, stream.since.max(self.recorded.since), stream.last(self.recorded.stop)),
+            Some(Straightened { chunks, last }) => {
+                self.unsteady += 1;
+                (chunks.iter().map(Retimed::words).collect(), self.recorded.since, *last)
+            }
+        };
         self.counts_before(&stream.counts);
         if last < since {
             // It ended before what is shown.
@@ -140,7 +153,7 @@ impl Converter<'_> {
         let again = !self.seen.insert(tid);
         let id = if again { self.own_id() } else { tid };
         let tid_stat = again.then_some(tid);
-        let has_own_window = !stream.covers(self.recorded.stop);
+        let has_own_window = straightened.is_none() && !stream.covers(self.recorded.stop);
         if stream.released != 0 || has_own_window {
             let mut cursor = self.recorded.timeline.cursor();
             let (since, until) = (cursor.ps(since), has_own_window.then(|| cursor.ps(last)));

@@ -316,6 +316,7 @@ fn settings(options: &ProfilerOptions) -> Result<Settings> {
         max_bytes: options.max_buffer_bytes,
         prefault_bytes: options.prefault_bytes,
         keep_ns: options.keep_last.map(|time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)),
+        system_clock: options.system_clock,
         keep_bytes: options.keep_last_bytes.map(|bytes| u64::try_from(bytes).unwrap_or(u64::MAX)),
     })
 }
@@ -361,6 +362,7 @@ fn assemble(
     let mut warnings = warnings(&host.losses, unplaced, &timeline.steps_ns, options);
     warnings.extend(gone_with_threads(recorded.gone, options));
     warnings.extend(own_windows(&host.parts, timeline.cursor().ps(recorded.stop), options));
+    warnings.extend(faults_of_clock(recorded, host.unsteady));
     warnings.extend(crossings(&host));
     if host.unnamed != 0 {
         warnings.push(format!(
@@ -517,6 +519,38 @@ fn warnings(losses: &[Loss], unplaced: Unplaced, steps_ns: &[i64], options: &Pro
     }
     for step in steps_ns {
         warnings.push(format!("the wall clock was set by {step} ns during the session; times go on from its start"));
+    }
+    warnings
+}
+
+/// The warnings about a clock that is at fault; `unsteady` threads have ticks that go back or lie outside of the session.
+fn faults_of_clock(recorded: &Recorded, unsteady: usize) -> Vec<String> {
+    let name = recorded.source.name();
+    let cure = "the variable `ZPROF_CLOCK=system` of `init_from_env` takes the system's clock instead";
+    let mut warnings = Vec::new();
+    if recorded.is_distrusted {
+        warnings.push(format!(
+            "the system has found the clock `{name}` unstable since the session started; every scope is kept, but its times \
+             may be wrong; {cure}"
+        ));
+    }
+    if let Some((lowest, highest)) = recorded.timeline.rates {
+        warnings.push(format!(
+            "the clock `{name}` changed its rate: it made {lowest} to {highest} ticks a second; times follow the system's \
+             clock from second to second; {cure}"
+        ));
+    }
+    let steps = recorded.steady.laps.steps();
+    if steps != 0 {
+        warnings.push(format!(
+            "the clock `{name}` went back {steps} times during the session; every scope is kept, at a time that the system's \
+             clock gives; {cure}"
+        ));
+    } else if unsteady != 0 {
+        warnings.push(format!(
+            "the clock `{name}` went back on {unsteady} threads, or differs between processors; every scope is kept, but some \
+             are shown too short or at another time; {cure}"
+        ));
     }
     warnings
 }

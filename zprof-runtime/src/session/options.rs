@@ -81,6 +81,8 @@ pub struct ProfilerOptions {
     pub(crate) file: Option<PathBuf>,
     /// Whether the environment has set them, so that messages are to name its variables.
     pub(crate) is_from_env: bool,
+    /// Takes ticks from the system's clock, also where there is a counter that can be trusted: the environment may say so.
+    pub(crate) system_clock: bool,
 }
 
 /// Name of a run's folder.
@@ -152,6 +154,7 @@ impl Default for ProfilerOptions {
             prefault_bytes: 32 << 20,
             file: None,
             is_from_env: false,
+            system_clock: false,
             keep_last: None,
             keep_last_bytes: None,
             snapshot_on_panic: false,
