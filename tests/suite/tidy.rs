@@ -47,6 +47,7 @@ const UNSAFE: &[&str] = &[
     "zprof-runtime/src/session/ends/windows.rs",
     "zprof-runtime/src/session/platform.rs",
     "zprof-runtime/src/value.rs",
+    "zprof-runtime/src/value/standard.rs",
 ];
 
 /// Files of the runtime that may look at target, feature or loom; everything else asks them.

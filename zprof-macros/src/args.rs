@@ -97,6 +97,10 @@ impl Level {
 pub(crate) enum Sort {
     /// Metadata.
     Value,
+    /// `%value`: the text that it displays.
+    Display,
+    /// `?value`: the text by which it is debugged.
+    Debug,
     /// The number of a step.
     Step,
     /// A sample of a counter.
@@ -115,8 +119,8 @@ pub(crate) struct Field {
 }
 
 impl Field {
-    pub(crate) fn metadata(key: String, ident: Ident, value: Expr) -> Self {
-        Self { key, ident, value, sort: Sort::Value }
+    pub(crate) fn of(sort: Sort, key: String, ident: Ident, value: Expr) -> Self {
+        Self { key, ident, value, sort }
     }
 }
 

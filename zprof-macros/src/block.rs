@@ -140,7 +140,9 @@ impl Block {
         if open(args.map(|args| args.name.get().is_some())) {
             if let Some(prefix) = &self.prefix {
                 let name = if is_function || !is_word(name, "impl") { plain(name) } else { self_type(&rest[1..]) };
-                let label = LitStr::new(&format!("{prefix}::{name}"), Span::call_site());
+                // A name is read as a format string is.
+                let label = format!("{prefix}::{name}").replace('{', "{{").replace('}', "}}");
+                let label = LitStr::new(&label, Span::call_site());
                 all.push(quote!(name = #label));
             }
         }

@@ -147,11 +147,19 @@ pub(crate) fn entry(path: &TokenStream, args: &Args) -> TokenStream {
 pub(crate) fn metadata(args: &Args) -> (Vec<&str>, Vec<TokenStream>) {
     let mut keys: Vec<&str> = args.fields.iter().map(|field| field.key.as_str()).collect();
     let reader = |sort| match sort {
-        Sort::Value => VALUE,
+        Sort::Value | Sort::Display | Sort::Debug => VALUE,
         Sort::Step => ["StepNumber", "step_number"],
         Sort::Sample => ["Sample", "sample"],
     };
-    let value = |field: &Field| read_by(reader(field.sort), field.value.to_token_stream());
+    let value = |field: &Field| {
+        let value = field.value.to_token_stream();
+        let value = match field.sort {
+            Sort::Display => shown("display", value),
+            Sort::Debug => shown("debug", value),
+            Sort::Value | Sort::Step | Sort::Sample => value,
+        };
+        read_by(reader(field.sort), value)
+    };
     let mut values: Vec<TokenStream> = args.fields.iter().map(value).collect();
     if let Some(name) = &args.given_name {
         // It comes first, and its key is empty.
@@ -227,11 +235,25 @@ pub(crate) fn raw(value: TokenStream) -> TokenStream {
     read_by(VALUE, value)
 }
 
+/// `display(&(value))` or `debug(&(value))`, placed as [`raw`] is.
+fn shown(by: &str, value: TokenStream) -> TokenStream {
+    let (first, argument) = borrowed(value);
+    let by = Ident::new(by, first);
+    quote_spanned!(first=> __zprof::#by #argument)
+}
+
 /// Trait and method that read metadata.
 const VALUE: [&str; 2] = ["Value", "raw"];
 
 /// The same by another trait and its method.
 fn read_by(reader: [&str; 2], value: TokenStream) -> TokenStream {
+    let (first, argument) = borrowed(value);
+    let [reader, method] = reader.map(|name| Ident::new(name, first));
+    quote_spanned!(first=> __zprof::#reader::#method #argument)
+}
+
+/// `(&(value))`, and the place of the value's first token.
+fn borrowed(value: TokenStream) -> (Span, TokenTree) {
     let mut spans = value.clone().into_iter().map(|token| token.span());
     let first = spans.next().unwrap_or_else(Span::call_site);
     let last = spans.last().unwrap_or(first);
@@ -242,7 +264,10 @@ fn read_by(reader: [&str; 2], value: TokenStream) -> TokenStream {
         group
     };
     let value = parenthesised(value);
-    let argument = parenthesised(quote_spanned!(first=> &#value));
-    let [reader, method] = reader.map(|name| Ident::new(name, first));
-    quote_spanned!(first=> __zprof::#reader::#method #argument)
+    (first, parenthesised(quote_spanned!(first=> &#value)).into())
+}
+
+/// What [`raw`] does for a value that `ret` records.
+pub(crate) fn returned(value: TokenStream) -> TokenStream {
+    read_by(["Returned", "returned"], value)
 }

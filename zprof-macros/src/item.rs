@@ -81,6 +81,7 @@ fn function(
         return None;
     };
     let label = args.name.get().map_or_else(|| name.unraw().to_string(), syn::LitStr::value);
+    held::check_bindings(function.body.stream(), errors);
     let future = futures::block_of(is_async.is_some(), &function.body);
     if let Some(block) = &future {
         held::check(block, errors);
@@ -251,6 +252,35 @@ mod tests {
     }
 
     #[test]
+    fn a_scope_that_is_bound_as_it_cannot_be_is_found() {
+        let ends_at_once = "this span ends at once";
+        let no_expression = "`scope!` is a statement";
+        let cases = [
+            ("let _ = span!(\"a\");", ends_at_once),
+            ("if x { let _: zprof::Span = zprof::span!(dyn name, n); }", ends_at_once),
+            ("run(|| { let _ = span!(\"a\"); });", ends_at_once),
+            ("let guard = scope!(\"a\");", no_expression),
+            ("let _ = zprof::scope!(\"a\", n = { 1 });", no_expression),
+        ];
+        for (body, message) in cases {
+            for item in [format!("fn f() {{ {body} }}"), format!("async fn f() {{ {body} }}")] {
+                assert!(traced("", &item).contains(message), "{item}");
+            }
+        }
+        let fine = [
+            "let _span = span!(\"a\");",
+            "let _ = span!(\"a\").end();",
+            "let _ = tracing::span!(LEVEL, \"a\");",
+            "let y = scope!(\"a\", { 1 });",
+            "fn inner() { let _ = span!(\"a\"); }",
+            "let x = 1; scope!(\"a\");",
+        ];
+        for body in fine {
+            assert!(!traced("", &format!("fn f() {{ {body} }}")).contains("compile_error"), "{body}");
+        }
+    }
+
+    #[test]
     fn an_async_fn_keeps_its_signature_where_rustc_must_see_it() {
         let kept = [
             "#[must_use] async fn f() -> u8 { 1 }",
@@ -265,11 +295,10 @@ mod tests {
         ];
         for item in kept {
             let output = traced("", item);
-            let signature = tokens(&item[..item.find('{').expect("a body")]);
-            assert!(
-                output.starts_with(&format!("{} {signature}", tokens("#[cfg(not(any(clippy, doc)))]"))),
-                "{output}"
-            );
+            let name = item.find("f(").or(item.find("f<")).expect("a name");
+            let start = tokens(&format!("#[cfg(not(any(clippy, doc)))] {}", &item[..name]));
+            assert_eq!(output.get(..start.len()), Some(start.as_str()), "{item}");
+            assert!(output.contains(") . await"), "{output}");
         }
         let rewritten = [
             "async fn f(k: &str, l: K<'_>, m: impl for<'a> Tr<'a>) {}",
@@ -374,6 +403,19 @@ mod tests {
             let output = traced("", &format!("async fn f() {{ {body} }}"));
             assert!(output.contains("cannot be held across"), "{body}");
         }
+        for body in ["scope!(\"a\", { x.await })", "let y = zprof::step!(\"a\", n, { f(async { 1 }); x.await + 1 });"] {
+            let output = traced("", &format!("async fn f() {{ {body} }}"));
+            assert!(output.contains("the block of a scope cannot hold an `.await`"), "{body}");
+        }
+        let spans = [
+            "let span = span!(\"a\"); x.await; span.end()",
+            "let mut s = zprof::span!(dyn name); s.record(\"n\", 1); if y { x.await; }",
+            "let _span = span!(\"a\"); x.await",
+        ];
+        for body in spans {
+            let output = traced("", &format!("async fn f() {{ {body} }}"));
+            assert!(output.contains("a span cannot be held across"), "{body}");
+        }
         let fine = [
             "scope!(\"a\"); x()",
             "{ scope!(\"a\"); } x.await",
@@ -382,9 +424,15 @@ mod tests {
             "scope!(\"a\"); spawn(async { x.await })",
             "scope!(\"a\"); async fn g() { x.await }",
             "spawn(async { scope!(\"a\"); }); x.await",
+            "let s = span!(\"a\"); s.end(); x.await",
+            "let s = span!(\"a\"); drop(s); x.await",
+            "let s = span!(\"a\"); if y { give(s); } x.await",
+            "{ let s = span!(\"a\"); } x.await",
+            "let s = tracing::span!(LEVEL, \"a\"); x.await",
+            "let y = scope!(\"a\", { async { x.await } }); y.await",
         ];
         for body in fine {
-            assert!(!traced("", &format!("async fn f() {{ {body} }}")).contains("cannot be held"), "{body}");
+            assert!(!traced("", &format!("async fn f() {{ {body} }}")).contains("compile_error"), "{body}");
         }
         let future = "fn f() -> F { Box::pin(async move { scope!(\"a\"); x.await }) }";
         assert!(traced("", future).contains("cannot be held across"));

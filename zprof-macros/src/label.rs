@@ -2,7 +2,7 @@
 
 use syn::{Expr, Lit, UnOp};
 
-use crate::args::{Args, Field, literal};
+use crate::args::{Args, Field, Sort, literal};
 
 /// What is known of a label when the program is compiled.
 #[derive(Debug, PartialEq)]
@@ -24,11 +24,12 @@ impl Label {
         let mut text = clean(name);
         let mut given = 0;
         let mut separator = '#';
-        for Field { key, value, .. } in &args.fields {
+        for Field { key, value, sort, .. } in &args.fields {
             text.push(separator);
             text.push_str(key);
             text.push('=');
-            match literal_text(value) {
+            let known = if matches!(sort, Sort::Display | Sort::Debug) { None } else { literal_text(value) };
+            match known {
                 Some(value) => text.push_str(&clean(&value)),
                 None => return Self { text, given },
             }
@@ -137,6 +138,8 @@ mod tests {
             (r#""a", root = is_root, b = 1"#, "a#b=1,_r=", 1),
             (r#""a", r#type = 1, level = info, filter = 3"#, "a#type=1#", 1),
             (r#""a", b = 1 + 2"#, "a#b=", 0),
+            (r#""a", b = 1, c = %2, d = ?3"#, "a#b=1,c=", 1),
+            (r#""a{{b}} {c d} {", e = 1"#, "a{b} {c d} {#e=1#", 1),
             (r#""a", b = (1)"#, "a#b=", 0),
             (r#""a", sends = flow"#, "a#_p=", 0),
             (r#""a", receives = f, root = true, b = 1"#, "a#b=1,_r=1,_c=", 2),

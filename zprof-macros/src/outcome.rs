@@ -96,7 +96,7 @@ fn told(path: &TokenStream, args: &Args, are_references: bool) -> TokenStream {
             Some(_) => quote_spanned!(place=> __zprof::Fallible::value(&#value)),
             None => value,
         };
-        let raw = expand::raw(value);
+        let raw = expand::returned(value);
         quote_spanned!(here=> __zprof::returned(&#guard, #raw);)
     });
     let err = args.err.get().map(|err| {

@@ -4,9 +4,9 @@ use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, quote};
 use syn::ext::IdentExt;
 use syn::parse::{ParseStream, Parser};
-use syn::{Expr, Lit, Path, Token};
+use syn::{Expr, Lit, LitStr, Path, Token};
 
-use crate::args::{Args, Field, Level, Once, Place, literal, one_line};
+use crate::args::{Args, Field, Level, Once, Place, Sort, literal, one_line};
 use crate::errors::Errors;
 use crate::marks::{one_value, refused};
 
@@ -107,7 +107,7 @@ impl Args {
             self.read_given_name(place, input, errors)?;
         } else {
             match literal(&input.parse()?) {
-                Ok(Lit::Str(name)) => self.name.set(&name, name.clone(), errors),
+                Ok(Lit::Str(name)) => self.set_name(place, &name, &name, errors),
                 Ok(other) => errors.at(other, NAME_NOT_A_STRING),
                 Err(other) => {
                     let metadata = format!("what changes goes into metadata: `{word}!(\"name\", key = value)`");
@@ -131,6 +131,35 @@ impl Args {
             errors.at_span(open_span(&next), message);
         }
         Ok(true)
+    }
+
+    /// Takes the name, which is written like a format string without values: `{{` is a brace.
+    fn set_name(&mut self, place: Place, at: impl ToTokens, name: &LitStr, errors: &mut Errors) {
+        let text = name.value();
+        if let Some(hole) = placeholder(&text) {
+            let word = place.word();
+            let inside = hole.trim_matches(['{', '}']).split(':').next().unwrap_or_default();
+            let value = if syn::parse_str::<Ident>(inside).is_ok() { inside } else { "key = value" };
+            let given = if takes_given_name(place) {
+                format!(", or the name behind `dyn`: `{word}!(dyn format!({}), …)`", name.token())
+            } else {
+                String::new()
+            };
+            let metadata = if place == Place::Trace {
+                format!("`#[zprof::trace(\"name\", {value})]`")
+            } else {
+                format!("`{word}!(\"name\", {value})`")
+            };
+            errors.at(
+                name,
+                format_args!(
+                    "a name is no format string, so `{hole}` would be recorded as it is; what changes goes into \
+                     metadata: {metadata}{given}; a brace of the name itself is written twice: `{{{hole}}}`"
+                ),
+            );
+        }
+        let text = text.replace("{{", "{").replace("}}", "}");
+        self.name.set(at, LitStr::new(&text, name.span()), errors);
     }
 
     /// Reads `dyn` and the expression behind it.
@@ -168,6 +197,9 @@ impl Args {
             input.parse::<Expr>()?;
             return Ok(());
         }
+        if let Some(sort) = read_sort(input)? {
+            return self.read_short(place, sort, input, errors);
+        }
         if input.peek(Ident::peek_any) {
             let assigned = input.peek2(Token![=]) && !input.peek2(Token![==]) && !input.peek2(Token![=>]);
             if assigned {
@@ -193,7 +225,7 @@ impl Args {
                 return key_is_a_literal(&literal, input, errors);
             }
             match literal {
-                Lit::Str(name) => self.name.set(&name, name.clone(), errors),
+                Lit::Str(name) => self.set_name(place, &name, &name, errors),
                 other => errors.at(other, NAME_NOT_A_STRING),
             }
             return Ok(());
@@ -206,7 +238,7 @@ impl Args {
             errors.at(literal, "a value needs a key: `key = value`");
             return Ok(());
         }
-        self.read_short(place, input, errors)
+        self.read_short(place, Sort::Value, input, errors)
     }
 
     fn read_block(&mut self, place: Place, input: ParseStream, errors: &mut Errors) -> syn::Result<()> {
@@ -280,8 +312,20 @@ impl Args {
             }
             _ => {}
         }
+        let sort = read_sort(input)?;
+        if sort.is_some() && (input.is_empty() || input.peek(Token![,])) {
+            errors.at(&key, format_args!("`{key}` has no value; write `{key} = value`"));
+            return Ok(());
+        }
         let value: Expr = input.parse()?;
         if refused(place, &word, &key, errors) {
+            return Ok(());
+        }
+        if sort.is_some() && is_reserved(&word, place) {
+            errors.at(
+                &key,
+                format_args!("`{word}` is reserved, and takes no text; `r#{word} = …` records a key called `{word}`"),
+            );
             return Ok(());
         }
         match word.as_str() {
@@ -313,7 +357,7 @@ impl Args {
             "sends" => self.sends.set(&key, value, errors),
             "receives" => self.receives.set(&key, value, errors),
             "name" if in_trace => match literal(&value) {
-                Ok(Lit::Str(name)) => self.name.set(&key, name, errors),
+                Ok(Lit::Str(name)) => self.set_name(place, &key, &name, errors),
                 _ => errors.at(
                     &value,
                     "`name` takes a string literal: `name = \"…\"` (`r#name = …` records a key called `name`)",
@@ -326,13 +370,16 @@ impl Args {
             "self" | "Self" | "super" | "_" => {
                 errors.at(&key, format_args!("`{word}` cannot be a key; give the value a name: `key = …`"));
             }
-            _ => self.fields.push(Field::metadata(key.unraw().to_string(), key, value)),
+            _ => {
+                let sort = sort.unwrap_or(Sort::Value);
+                self.fields.push(Field::of(sort, key.unraw().to_string(), key, value));
+            }
         }
         Ok(())
     }
 
-    /// Reads `key` or `self.key`.
-    fn read_short(&mut self, place: Place, input: ParseStream, errors: &mut Errors) -> syn::Result<()> {
+    /// Reads `key` or `self.key`, behind `%` or `?` where `sort` says so.
+    fn read_short(&mut self, place: Place, sort: Sort, input: ParseStream, errors: &mut Errors) -> syn::Result<()> {
         let expected =
             if place == Place::Trace { EXPECTED_FIELD_TRACE } else { "expected `key = value`, `key` or `self.key`" };
         if !input.peek(Ident::peek_any) {
@@ -355,6 +402,12 @@ impl Args {
         let word = ident.to_string();
         if alone {
             input.call(Ident::parse_any)?;
+            if sort != Sort::Value && syn::parse2::<Ident>(quote!(#ident)).is_ok() {
+                // What follows is a variable of any name: no reserved argument looks like this.
+                let value = variable(&ident);
+                self.fields.push(Field::of(sort, ident.unraw().to_string(), ident, value));
+                return Ok(());
+            }
             match word.as_str() {
                 "level" => {
                     errors.at(
@@ -394,7 +447,7 @@ impl Args {
                 }
                 _ => {
                     let value = variable(&ident);
-                    self.fields.push(Field::metadata(ident.unraw().to_string(), ident, value));
+                    self.fields.push(Field::of(sort, ident.unraw().to_string(), ident, value));
                 }
             }
             return Ok(());
@@ -403,7 +456,7 @@ impl Args {
         match &value {
             Expr::Field(field) => match (&*field.base, &field.member) {
                 (Expr::Path(base), syn::Member::Named(key)) if base.path.is_ident("self") => {
-                    self.fields.push(Field::metadata(key.unraw().to_string(), key.clone(), value));
+                    self.fields.push(Field::of(sort, key.unraw().to_string(), key.clone(), value));
                 }
                 (_, syn::Member::Named(key)) => {
                     errors
@@ -417,6 +470,50 @@ impl Args {
         }
         Ok(())
     }
+}
+
+/// Reads the `%` or `?` in front of a value that is recorded as text.
+fn read_sort(input: ParseStream) -> syn::Result<Option<Sort>> {
+    Ok(if input.peek(Token![%]) {
+        input.parse::<Token![%]>()?;
+        Some(Sort::Display)
+    } else if input.peek(Token![?]) {
+        input.parse::<Token![?]>()?;
+        Some(Sort::Debug)
+    } else {
+        None
+    })
+}
+
+/// Whether `word = …` is no metadata there.
+fn is_reserved(word: &str, place: Place) -> bool {
+    let own = ["name", "skip", "ret", "err"];
+    ["level", "filter", "root", "sends", "receives"].contains(&word) || place == Place::Trace && own.contains(&word)
+}
+
+/// The first `{…}` of a text that a format string would fill in: an argument's name or number, or none, and a format.
+pub(crate) fn placeholder(text: &str) -> Option<&str> {
+    let mut from = 0;
+    while let Some(open) = text[from..].find('{') {
+        let start = from + open;
+        let rest = &text[start + 1..];
+        if rest.starts_with('{') {
+            from = start + 2;
+            continue;
+        }
+        let end = rest.find(['{', '}'])?;
+        let argument = rest[..end].split(':').next().unwrap_or_default();
+        let is_argument = argument.is_empty()
+            || argument.bytes().all(|byte| byte.is_ascii_digit())
+            || syn::parse_str::<Ident>(argument).is_ok();
+        // `}}` behind it is a brace, and so this is no argument's end.
+        let closes = rest[end..].starts_with('}') && !rest[end..].starts_with("}}");
+        if is_argument && closes {
+            return Some(&text[start..=start + 1 + end]);
+        }
+        from = start + 1;
+    }
+    None
 }
 
 /// The word by which the attribute marks itself when it moves behind all others.

@@ -116,9 +116,9 @@ pub mod __test;
 pub mod __private {
     pub use crate::ENABLED;
     pub use crate::record::{
-        Entered, Fallible, Guard, Here, Link, NUMBER, Returns, Sample, StepNumber, Word, always, call, count_at,
-        described, entered, hears, inert, mark_at, never, open_at, polled, polled_and, returned, traced, traced_and,
-        undescribed, word, word_at,
+        Entered, Fallible, Guard, Here, Link, NUMBER, Returned, Returns, Sample, Shown, StepNumber, Word, always, call,
+        count_at, debug, described, display, entered, hears, inert, mark_at, never, open_at, polled, polled_and,
+        returned, traced, traced_and, undescribed, word, word_at,
     };
     pub use crate::site::{Callsite, Level, Memo, NO_FILTER, Site};
     pub use crate::value::{Named, Root, Value, Variant, Variants};

@@ -6,6 +6,8 @@
 //! | string | length in bytes, then the bytes, zero-padded to a whole word |
 //! | optional | 0, or 1 followed by the value's words |
 
+mod standard;
+
 use std::borrow::Cow;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -14,15 +16,27 @@ use crate::annotate::Line;
 use crate::record::chunk::Slot;
 use crate::site::{Callsite, Origin};
 
-/// A type that may stand as metadata of a scope: scalar or string-like.
+/// A type that may stand as metadata of a scope.
 ///
-/// Implemented for `bool`, integers to 64 bits, `f32`, `f64`, `char`, `str` and its owners (`String`, `Box<str>`,
-/// `Rc<str>`, `Arc<str>`, `Cow<str>`), references to these and `Option` of these (`None` is left out). Fieldless enums
-/// join with `#[derive(zprof::Value)]` and are recorded by the name of their variant.
+/// | type | recorded as |
+/// |---|---|
+/// | `bool`, `i8` to `i64`, `u8` to `u64`, `isize`, `usize`, `f32`, `f64`, and `NonZero` of these | the number |
+/// | [`Duration`](std::time::Duration) | its seconds, an `f64`. Tools show no unit, so the key should say it: `timeout_s = d` |
+/// | `char`, `str`, `String` | the text |
+/// | `u128`, `i128`, and `NonZero` of these | the decimal digits as text, since the file's numbers have 64 bits |
+/// | `IpAddr`, `SocketAddr`, and their V4 and V6 | the text that they display |
+/// | `Path`, `PathBuf`, `OsStr`, `OsString` | the text as `to_string_lossy` gives it |
+/// | an enum without fields, with `#[derive(zprof::Value)]` | the name of the variant |
+/// | `Option` of a value | the value; `None` is left out |
+/// | `&`, `&mut`, `Box`, `Rc`, `Arc`, `Cow` of a value | the value |
+///
+/// Any other type that implements `Display` or `Debug` is recorded as text by `key = %value` or `key = ?value`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be metadata of a scope",
-    label = "neither scalar nor string-like",
-    note = "allowed: bool, integers to 64 bits, f32, f64, char, str, String, Cow/Box/Rc/Arc<str>, references to these, Option of these, and fieldless enums with #[derive(zprof::Value)]"
+    label = "no metadata value",
+    note = "to record its text, write `key = %value` if it implements `Display`, or `key = ?value` if it implements `Debug`",
+    note = "a `Flow` follows `sends = …` or `receives = …`",
+    note = "allowed: bool, integers, f32, f64, char, str, String, Duration, Path, IpAddr, SocketAddr, NonZero, references, Box/Rc/Arc/Cow and Option of these, and fieldless enums with #[derive(zprof::Value)]"
 )]
 pub trait Value {
     #[doc(hidden)]
@@ -339,7 +353,13 @@ macro_rules! text {
                 Name(Text(self))
             }
         }
+    )*};
+}
 
+text!(str, String, Box<str>, Rc<str>, Arc<str>);
+
+macro_rules! text_value {
+    ($($type:ty),*) => {$(
         #[diagnostic::do_not_recommend]
         impl Value for $type {
             type Raw<'a> = Text<'a>;
@@ -351,19 +371,7 @@ macro_rules! text {
     )*};
 }
 
-text!(str, String, Box<str>, Rc<str>, Arc<str>);
-
-#[diagnostic::do_not_recommend]
-impl Value for Cow<'_, str> {
-    type Raw<'a>
-        = Text<'a>
-    where
-        Self: 'a;
-    #[inline(always)]
-    fn raw(&self) -> Text<'_> {
-        Text(self)
-    }
-}
+text_value!(str, String);
 
 #[diagnostic::do_not_recommend]
 impl<T: Value + ?Sized> Value for &T {

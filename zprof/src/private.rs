@@ -5,9 +5,10 @@ pub use core;
 
 pub use zprof_macros::{__counter, __instant, __scope, __span, __step, __task};
 pub use zprof_runtime::__private::{
-    Callsite, ENABLED, Entered, Fallible, Guard, Here, Level, Link, Memo, NO_FILTER, NUMBER, Named, Returns, Root,
-    Sample, Site, StepNumber, Value, Variant, Variants, Word, always, call, count_at, described, entered, hears, inert,
-    mark_at, never, open_at, polled, polled_and, returned, traced, traced_and, undescribed, word, word_at,
+    Callsite, ENABLED, Entered, Fallible, Guard, Here, Level, Link, Memo, NO_FILTER, NUMBER, Named, Returned, Returns,
+    Root, Sample, Shown, Site, StepNumber, Value, Variant, Variants, Word, always, call, count_at, debug, described,
+    display, entered, hears, inert, mark_at, never, open_at, polled, polled_and, returned, traced, traced_and,
+    undescribed, word, word_at,
 };
 
 /// Its name is the advice that rustc prints where a value is expected: "this error originates in the macro …".

@@ -52,6 +52,8 @@ mod registry;
 #[allow(unsafe_code)] // the stream is raw memory between two threads
 pub(crate) mod ring;
 #[cfg(not(zprof_loom))]
+mod shown;
+#[cfg(not(zprof_loom))]
 pub(crate) mod steady;
 #[cfg(not(zprof_loom))]
 #[allow(unsafe_code)] // pins what a pinned future holds, and lets values write into memory of its own
@@ -94,10 +96,12 @@ pub use off::{
 #[cfg(not(zprof_loom))]
 pub(crate) use outcome::cut;
 #[cfg(not(zprof_loom))]
-pub use outcome::{Fallible, Returns, always, call, never, returned};
+pub use outcome::{Fallible, Returned, Returns, always, call, never, returned};
 #[cfg(not(zprof_loom))]
 pub(crate) use registry::Interrupted;
 pub use registry::Word;
+#[cfg(not(zprof_loom))]
+pub use shown::{Shown, debug, display};
 #[cfg(all(feature = "enable", not(zprof_loom)))]
 pub use task::{
     Entered, Here, NUMBER, Task, TraceFuture, Traced, described, entered, polled, polled_and, traced, traced_and,

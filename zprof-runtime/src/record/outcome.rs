@@ -3,7 +3,7 @@
 use std::fmt::{self, Write as _};
 
 use super::Guard;
-use crate::value::{Raw, Value as _};
+use crate::value::{Raw, Value};
 
 /// Bytes of an error's text that are kept.
 const LONGEST_ERROR: usize = 256;
@@ -36,6 +36,35 @@ pub trait Returns {
 
 impl<R> Returns for fn() -> R {
     type Value = R;
+}
+
+/// A type that `ret` records: every [`Value`].
+#[diagnostic::on_unimplemented(
+    message = "`ret` cannot record `{Self}`, which is no metadata value",
+    label = "no metadata value",
+    note = "of a `Result`, `#[zprof::trace(ret, err)]` records the value of `Ok`, and the text of the error",
+    note = "of another type, record a part of it inside the function: `zprof::instant!(\"returns\", key = …)`, with `%value` or `?value` for text"
+)]
+pub trait Returned {
+    #[doc(hidden)]
+    type Raw<'a>: Raw
+    where
+        Self: 'a;
+
+    #[doc(hidden)]
+    fn returned(&self) -> Self::Raw<'_>;
+}
+
+#[diagnostic::do_not_recommend]
+impl<T: Value + ?Sized> Returned for T {
+    type Raw<'a>
+        = T::Raw<'a>
+    where
+        Self: 'a;
+    #[inline(always)]
+    fn returned(&self) -> Self::Raw<'_> {
+        self.raw()
+    }
 }
 
 /// Records the returned value.

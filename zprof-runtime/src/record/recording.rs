@@ -139,7 +139,7 @@ impl Live {
         anchors.extend(helper::anchors());
         anchors.push(last);
         let (laps, anchors) = Laps::of(&anchors);
-        let (stop, last) = (laps.latest(stop), laps.latest(last.tick));
+        let stop = laps.latest(stop);
         let mut timeline = Timeline::new(&anchors);
         // Streams that do not cover the stop have windows of their own, which end later. The last anchor may be later than
         // all of them: that of a snapshot, or one that the helper has taken while the session was being stopped.
