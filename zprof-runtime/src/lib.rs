@@ -10,6 +10,9 @@ pub(crate) mod decimal;
 #[doc(hidden)] // for the command
 pub mod environment;
 pub mod error;
+/// Folders, locks and files for this crate and the command. Not public API: it changes with what is built on it.
+#[doc(hidden)]
+pub mod folder;
 #[cfg(not(zprof_loom))]
 pub(crate) mod os;
 pub mod site;
