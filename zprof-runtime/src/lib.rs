@@ -12,6 +12,10 @@ pub mod display;
 #[doc(hidden)] // for the command
 pub mod environment;
 pub mod error;
+/// Folders, locks and files for this crate and the command. Not public API: it changes with what is built on it.
+#[cfg(not(zprof_loom))]
+#[doc(hidden)]
+pub mod folder;
 #[cfg(not(zprof_loom))]
 pub(crate) mod os;
 pub mod site;
@@ -27,7 +31,9 @@ pub(crate) mod annotate;
 pub(crate) mod annotate;
 pub mod record;
 
+#[cfg(not(zprof_loom))]
 pub mod export;
+#[cfg(not(zprof_loom))]
 pub mod xspace;
 
 #[cfg(all(any(feature = "nvtx", feature = "roctx", feature = "pjrt"), not(zprof_loom)))]
