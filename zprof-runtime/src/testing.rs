@@ -47,3 +47,9 @@ pub fn space_bytes(collected: &[u8]) -> Result<Vec<u8>> {
 pub fn recorder_bytes() -> usize {
     crate::record::recording::allocated()
 }
+
+/// The id that the recorder gives the line of the calling thread.
+#[must_use]
+pub fn thread_id() -> u64 {
+    crate::os::thread_id()
+}
