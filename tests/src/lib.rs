@@ -13,3 +13,18 @@ pub mod profile;
 pub mod viewers;
 
 pub use canonical::{Canonical, canonical};
+
+use std::ffi::OsStr;
+use std::process::Command;
+
+/// A command that runs a program of the tests' own target. Where this machine cannot run it, as with one for another
+/// processor, `TEST_RUNNER` has the words of the command that can.
+#[must_use]
+pub fn program(path: impl AsRef<OsStr>) -> Command {
+    let runner = std::env::var("TEST_RUNNER").unwrap_or_default();
+    let mut words = runner.split_whitespace();
+    let Some(first) = words.next() else { return Command::new(path) };
+    let mut command = Command::new(first);
+    command.args(words).arg(path);
+    command
+}

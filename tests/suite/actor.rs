@@ -5,7 +5,7 @@ use std::process::{Command, Output};
 
 /// The command that plays a part; its folder comes first among the arguments.
 pub(crate) fn actor(part: &str, folder: &Path, further: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_actor"));
+    let mut command = zprof_tests::program(env!("CARGO_BIN_EXE_actor"));
     command.arg(part).arg(folder).args(further);
     command
 }

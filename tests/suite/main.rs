@@ -9,6 +9,7 @@ mod budget;
 mod callgrind;
 mod ceiling;
 mod check;
+#[cfg(unix)] // sends signals
 mod from_env;
 mod global_clock;
 mod global_counter;

@@ -49,15 +49,31 @@ pub(crate) fn thread_id() -> u64 {
     if status == 0 { id } else { 0 }
 }
 
-/// A number that no other thread of this process has; this system's own id needs a binding that is not built in.
-#[cfg(not(any(target_os = "linux", target_os = "android", target_os = "macos")))]
+/// The system's id of the calling thread, unique among threads that live at the same time.
+#[cfg(windows)]
+#[allow(unsafe_code)] // no safe binding
+pub(crate) fn thread_id() -> u64 {
+    #[link(name = "kernel32")]
+    unsafe extern "system" {
+        safe fn GetCurrentThreadId() -> u32;
+    }
+
+    GetCurrentThreadId().into()
+}
+
+/// A number of the calling thread that no other thread of this process has, and the same at each call: this system's own id
+/// needs a binding that is not built in. Late in a thread's life, when the number is gone, it is 0.
+#[cfg(not(any(target_os = "linux", target_os = "android", target_os = "macos", windows)))]
 pub(crate) fn thread_id() -> u64 {
     use std::sync::atomic::Ordering;
 
     use crate::atomic::AtomicU64;
 
     static NEXT: AtomicU64 = AtomicU64::new(1);
-    NEXT.fetch_add(1, Ordering::Relaxed)
+    thread_local! {
+        static OWN: u64 = NEXT.fetch_add(1, Ordering::Relaxed);
+    }
+    OWN.try_with(|own| *own).unwrap_or(0)
 }
 
 /// What the system calls the calling thread, or an empty name. The main thread is `main`.
@@ -237,4 +253,20 @@ pub(crate) fn in_signal_handler() -> bool {
 #[cfg(not(any(target_os = "linux", target_os = "macos")))]
 fn of_system() -> String {
     std::thread::current().name().map(str::to_owned).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use super::*;
+
+    #[test]
+    fn a_thread_has_one_id_and_no_other_thread_has_it() {
+        let own = thread_id();
+        assert_eq!(thread_id(), own);
+        let other = thread::spawn(|| (thread_id(), thread_id())).join().expect("no panic");
+        assert_eq!(other.0, other.1);
+        assert_ne!(other.0, own);
+    }
 }

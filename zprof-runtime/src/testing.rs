@@ -71,3 +71,9 @@ pub fn unknown_variables(variables: &[(OsString, OsString)]) -> Vec<String> {
 pub fn has_tools() -> bool {
     crate::record::has_tools()
 }
+
+/// The id that the recorder gives the line of the calling thread.
+#[must_use]
+pub fn thread_id() -> u64 {
+    crate::os::thread_id()
+}

@@ -44,7 +44,7 @@ impl Program {
 
     fn of(path: &Path, part: &str) -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder can be made");
-        let mut command = Command::new(path);
+        let mut command = zprof_tests::program(path);
         for (name, _) in std::env::vars_os() {
             if name.to_string_lossy().starts_with("ZPROF") {
                 command.env_remove(name);
