@@ -12,6 +12,9 @@ pub mod display;
 #[doc(hidden)] // for the command
 pub mod environment;
 pub mod error;
+/// Folders, locks and files for this crate and the command. Not public API: it changes with what is built on it.
+#[doc(hidden)]
+pub mod folder;
 #[cfg(not(zprof_loom))]
 pub(crate) mod os;
 pub mod site;

@@ -1,69 +1,37 @@
 //! Files that appear whole or not at all: written beside their place under another name, then renamed into it.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::File;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use crate::os::process_id;
+use crate::folder::{Draft, Folder, protected};
 use crate::{Error, Result};
 
-/// How many names are tried: those of earlier runs that had this process id and were killed may still be there.
-const MAX_TRIES: u32 = 1_000;
-
-/// A file under a temporary name, which goes away unless it is [kept](Self::keep).
-struct Draft {
-    path: PathBuf,
-    kept: bool,
-}
-
-impl Draft {
-    fn create(target: &Path) -> Result<(Self, File)> {
-        let mut attempt = 0;
-        loop {
-            // Short whatever the target is called, as names are limited.
-            let path = target.with_file_name(format!(".zprof-{}-{attempt}.tmp", process_id()));
-            match OpenOptions::new().write(true).create_new(true).open(&path) {
-                Ok(file) => return Ok((Self { path, kept: false }, file)),
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists && attempt < MAX_TRIES => attempt += 1,
-                Err(error) => return Err(Error::io(format!("failed to create `{}`", path.display()), error)),
-            }
-        }
-    }
-
-    fn keep(mut self, target: &Path) -> Result<()> {
-        let what = || format!("failed to rename `{}` to `{}`", self.path.display(), target.display());
-        fs::rename(&self.path, target).map_err(|error| Error::io(what(), error))?;
-        self.kept = true;
-        Ok(())
-    }
-}
-
-impl Drop for Draft {
-    fn drop(&mut self) {
-        if !self.kept {
-            // There is nobody to tell, and the error that led here is the one that matters.
-            let _ = fs::remove_file(&self.path);
-        }
-    }
-}
-
-/// Has `write` fill the file at `target`. The file takes its place, over an older one, once `write` is done; if it
-/// fails nothing of it stays.
+/// Has `write` fill the file at `target`. The file takes its place, over an older one whose permissions it gets, once `write`
+/// is done and the content is on the disk; if it fails nothing of it stays.
 ///
 /// # Errors
 /// What `write` returns, and I/O errors that name the path.
 pub(crate) fn write_whole<T>(target: &Path, write: impl FnOnce(&mut File) -> Result<T>) -> Result<T> {
-    let (draft, mut file) = Draft::create(target)?;
-    let value = write(&mut file)?;
-    drop(file);
-    draft.keep(target)?;
+    let parent = target.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let name = target.file_name().unwrap_or_default();
+    let failed = |what: &str, error: io::Error| Error::io(format!("failed to {what} `{}`", target.display()), error);
+    let folder = Folder::open(parent).map_err(|error| failed("create", error))?;
+    protected(&folder, name).map_err(|error| failed("write over", error))?;
+    let mut draft = Draft::create(&folder).map_err(|error| failed("create", error))?;
+    let value = write(draft.file())?;
+    draft.sync().map_err(|error| failed("write", error))?;
+    draft.keep(name).map_err(|error| failed("put in its place", error))?;
+    folder.sync().map_err(|error| failed("write", error))?;
     Ok(value)
 }
 
 #[cfg(test)]
 mod tests {
     use std::ffi::OsString;
+    use std::fs;
     use std::io::Write;
+    use std::os::unix::fs::PermissionsExt as _;
 
     use super::*;
     use crate::ErrorKind;
@@ -95,6 +63,29 @@ mod tests {
             write_whole(&target, |_| Err::<(), _>(Error::new(ErrorKind::InvalidData, "no"))).expect_err("fails");
         assert_eq!(error.kind(), ErrorKind::InvalidData);
         assert_eq!(fs::read_to_string(&target).expect("is there"), "old");
+        assert_eq!(names(folder.path()), ["out.json"]);
+    }
+
+    #[test]
+    fn a_replaced_file_keeps_its_mode_and_a_protected_one_is_left() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let target = folder.path().join("out.json");
+        fs::write(&target, "old").expect("is written");
+        for mode in [0o640, 0o600, 0o755, 0o200] {
+            fs::set_permissions(&target, fs::Permissions::from_mode(mode)).expect("is ours");
+            write_whole(&target, |_| Ok(())).expect("succeeds");
+            assert_eq!(fs::metadata(&target).expect("is there").permissions().mode() & 0o7777, mode);
+        }
+        for mode in [0o444, 0o066, 0] {
+            fs::set_permissions(&target, fs::Permissions::from_mode(mode)).expect("is ours");
+            let error = write_whole(&target, |_| Ok(())).expect_err("it is write-protected");
+            let expected = format!(
+                "failed to write over `{}`: it is write-protected; make it writable or remove it",
+                target.display()
+            );
+            assert_eq!(error.told(), expected);
+            assert_eq!(fs::metadata(&target).expect("is there").permissions().mode() & 0o7777, mode);
+        }
         assert_eq!(names(folder.path()), ["out.json"]);
     }
 

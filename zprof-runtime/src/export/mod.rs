@@ -17,7 +17,6 @@ mod summary;
 mod timeline;
 
 pub use check::{CheckOptions, Checked, Finding, FindingKind, Severity, check};
-pub(crate) use file::write_whole;
 pub use filter::Filter;
 pub use folded::{FoldedOptions, StackTree, write_folded};
 pub use host::Host;

@@ -1,41 +1,62 @@
-//! The files of a run: where they are, what must go before new ones come, and how they appear whole or not at all.
+//! The files of a run: where they are, who writes them, what must go before new ones come, and how they appear together.
+//!
+//! From start to stop a session holds the lock of its host's name in the run's folder. No two sessions that are at work at
+//! the same time write the same files, whichever processes they are in: the later one takes another name.
 
-use std::fs::{self, OpenOptions};
-use std::io::{self, BufWriter, Write};
+use std::fs::File;
+use std::io;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::sync::Once;
 
-use super::options::{ProfilerOptions, SessionId};
-use super::run_names;
+use super::options::{DEFAULT_PLACE, ProfilerOptions, SessionId};
+use super::{rank, run_names};
 use crate::error::{Error, ErrorKind, Result};
-use crate::export::write_whole;
+use crate::folder::{self, Draft, Folder, Links, Lock, Locked};
+use crate::warn::warn;
 
 /// How the name of an XSpace's file ends.
 pub(super) const XSPACE: &str = ".xplane.pb";
 
-/// Paths of one run.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// So many names are tried for the host of a run, or for a snapshot, before it is given up.
+const MOST_NAMES: u64 = 100_000;
+
+/// Paths of one run, and the right to write them.
+#[derive(Debug)]
 pub(crate) struct RunFiles {
+    /// The log directory, if the run has a folder of its own below it; `None` if a person has named the XSpace's file, whose
+    /// folder may hold anything.
+    repository: Option<PathBuf>,
+    /// Whether the log directory is the default one, which must be this user's alone.
+    is_default: bool,
     folder: PathBuf,
     session: String,
     host: String,
-    /// Whether the folder is the run's alone, and not one that a person has other files in.
-    is_own: bool,
+    /// The name of the host, unless another session has it.
+    wanted: String,
     /// Whether the environment said where it is.
     is_from_env: bool,
+    /// Nobody else writes these files. `None` for a copy without the right to write, and where files cannot be locked.
+    lock: Option<Lock>,
+    /// Process that was given these names; the child of a fork takes other ones.
+    process: u32,
+    /// What the profile is to say of where it is.
+    notes: Vec<String>,
 }
 
 impl RunFiles {
-    /// Checks the names and makes the folder, so that a path that cannot work fails before anything is recorded.
+    /// Checks the names, makes the folder and locks the run, so that a path that cannot work fails before anything is
+    /// recorded.
     pub(crate) fn prepare(options: &ProfilerOptions, start_ns: i64) -> Result<Self> {
+        let rank = rank::of_process();
         if let Some(path) = &options.file {
-            return Self::of_file(path, options.is_from_env)?.tried();
+            return Self::of_file(path, rank, options.is_from_env)?.reserved();
         }
         let mut session = match &options.session_id {
             SessionId::Named(name) => name.clone(),
             SessionId::Unique => unique_name(start_ns, std::process::id()),
         };
-        let host = options.override_hostname.clone().unwrap_or_else(|| "profiling".to_owned());
+        let host = options.override_hostname.clone().or_else(|| rank.map(|rank| format!("rank{rank}")));
+        let host = host.unwrap_or_else(|| "profiling".to_owned());
         let is_from_env = options.is_from_env;
         for (what, name) in [(options.named("session_id"), &session), ("override_hostname", &host)] {
             run_names::check(what, name)?;
@@ -46,19 +67,32 @@ impl RunFiles {
                 "`repository_path` is empty; give the folder that shall hold `plugins/profile`",
             ));
         }
-        let runs = options.repository_path.join("plugins").join("profile");
+        let is_default = options.repository_path == Path::new(DEFAULT_PLACE);
+        let repository =
+            if is_default { default_place(is_from_env)? } else { absolute(options.repository_path.clone()) };
         if options.session_id == SessionId::Unique {
-            session = make_unique(&runs, &session, is_from_env)?;
+            session = make_unique(&repository, &session, is_from_env)?;
         }
-        let folder = runs.join(&session);
-        let folder = std::path::absolute(&folder).unwrap_or(folder);
-        Self { folder, session, host, is_own: true, is_from_env }.tried()
+        let files = Self {
+            folder: runs_of(&repository).join(&session),
+            repository: Some(repository),
+            is_default,
+            session,
+            wanted: host.clone(),
+            host,
+            is_from_env,
+            lock: None,
+            process: std::process::id(),
+            notes: Vec::new(),
+        };
+        files.reserved()
     }
 
-    /// The files of a run that was given its XSpace's path: the JSON lies beside it.
-    fn of_file(path: &Path, is_from_env: bool) -> Result<Self> {
+    /// The files of a run that was given its XSpace's path: the JSON lies beside it. A process with a rank has a file of its
+    /// own.
+    fn of_file(path: &Path, rank: Option<u64>, is_from_env: bool) -> Result<Self> {
         let invalid = |why| Err(Error::new(ErrorKind::InvalidInput, format!("`{}` {why}", path.display())));
-        let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+        let path = absolute(path.to_owned());
         let host = path.file_name().and_then(|name| name.to_str()?.strip_suffix(XSPACE));
         let (Some(host), Some(folder)) = (host, path.parent()) else {
             return invalid("is no name that a profile can have; give one that is UTF-8 and ends in `.xplane.pb`");
@@ -67,79 +101,190 @@ impl RunFiles {
         if path.is_dir() {
             return invalid("is a folder; give the path of a file, or a folder of another name");
         }
-        let (folder, session, host) = (folder.to_owned(), host.to_owned(), host.to_owned());
-        Ok(Self { folder, session, host, is_own: false, is_from_env })
+        let host = rank.map_or_else(|| host.to_owned(), |rank| format!("{host}_rank{rank}"));
+        Ok(Self {
+            repository: None,
+            is_default: false,
+            folder: folder.to_owned(),
+            session: host.clone(),
+            wanted: host.clone(),
+            host,
+            is_from_env,
+            lock: None,
+            process: std::process::id(),
+            notes: Vec::new(),
+        })
     }
 
-    /// Makes the folder, and sees whether files can be made in it.
-    fn tried(self) -> Result<Self> {
-        let files = self;
-        files.make_folder()?;
-        let probe = files.folder.join(format!(".zprof-{}-probe.tmp", std::process::id()));
-        // What others have put there under this name is neither written to nor taken for ours.
-        let written =
-            OpenOptions::new().write(true).create_new(true).open(&probe).and_then(|_| fs::remove_file(&probe));
-        match written {
-            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-                let what = format!("cannot write to the profile folder `{}`", files.folder.display());
-                Err(no_place(what, files.is_from_env, error))
+    /// Makes the folder, sees whether files can be made in it, and locks the run.
+    fn reserved(mut self) -> Result<Self> {
+        let folder = self.open()?;
+        // What cannot be removed is in nobody's way.
+        let _ = folder::remove_abandoned(&folder);
+        if let Err(error) = Draft::create(&folder) {
+            let what = format!("cannot write to the profile folder `{}`", self.folder.display());
+            return Err(no_place(what, self.is_from_env, error));
+        }
+        self.lock_in(&folder, false)?;
+        self.refuse_protected(&folder)?;
+        Ok(self)
+    }
+
+    /// Opens the folder of the run, and makes it where it is missing: at the start, and again where somebody has removed it
+    /// during the session. Below the log directory no link is followed that another user could have made.
+    fn open(&self) -> Result<Folder> {
+        let opened = match &self.repository {
+            None => Folder::open_or_make(&self.folder),
+            Some(repository) => {
+                let claimed = if self.is_default { folder::claim(repository) } else { Ok(()) };
+                let runs = claimed.and_then(|()| open_runs(repository));
+                runs.and_then(|runs| runs.enter(&self.session, Links::None))
             }
-            _ => Ok(files),
+        };
+        opened.map_err(|error| cannot_make(&self.folder, self.is_from_env, error))
+    }
+
+    /// Locks the host's name, or another one where that is taken. With `is_fork` the session is another process's, which has
+    /// the name.
+    fn lock_in(&mut self, folder: &Folder, is_fork: bool) -> Result<()> {
+        let own = std::process::id();
+        let failed = |files: &Self, error| {
+            let what = format!("cannot lock the profile `{}`", files.protobuf().display());
+            no_place(what, files.is_from_env, error)
+        };
+        self.lock = None;
+        let wanted = self.wanted.clone();
+        let taken = self.folder.join(format!("{wanted}{XSPACE}"));
+        let mut owner = is_fork.then_some(Some(self.process));
+        for attempt in u64::from(is_fork)..MOST_NAMES {
+            self.host = match attempt {
+                0 => wanted.clone(),
+                1 => format!("{wanted}_{own}"),
+                further => format!("{wanted}_{own}_{further}"),
+            };
+            match folder.lock(&self.host).map_err(|error| failed(self, error))? {
+                Locked::Taken(of) => {
+                    owner.get_or_insert(of.process);
+                    continue;
+                }
+                Locked::Held(lock) => self.lock = Some(lock),
+                Locked::Unsupported(error) => self.notes.push(format!(
+                    "files in `{}` cannot be locked: {error}; another process that writes the same run at the same time is \
+                     not noticed",
+                    self.folder.display()
+                )),
+            }
+            let who = match owner {
+                None => return Ok(()),
+                Some(_) if is_fork => "the process that this one was forked from".to_owned(),
+                Some(Some(process)) if process == own => {
+                    "another session of this process, such as one of another copy of zprof,".to_owned()
+                }
+                Some(Some(process)) => format!("process {process}"),
+                Some(None) => "another process".to_owned(),
+            };
+            let (taken, path) = (taken.display(), self.protobuf());
+            self.notes.push(format!("{who} writes `{taken}`; this profile is beside it, in `{}`", path.display()));
+            return Ok(());
+        }
+        Err(failed(self, io::ErrorKind::AlreadyExists.into()))
+    }
+
+    /// Opens the folder with the right to write the run's files in it. That is the one from the start, but where somebody has
+    /// removed the folder since, and in the child of a fork: those get the right anew, and maybe another name.
+    pub(crate) fn hold(&mut self) -> Result<Folder> {
+        let folder = self.open()?;
+        let is_fork = self.process != std::process::id();
+        let is_held = self.lock.as_ref().is_none_or(|lock| lock.is_held_in(&folder));
+        if is_fork || !is_held {
+            self.lock_in(&folder, is_fork)?;
+            self.process = std::process::id();
+        }
+        Ok(folder)
+    }
+
+    /// Refuses to replace files that are write-protected.
+    pub(crate) fn refuse_protected(&self, folder: &Folder) -> Result<()> {
+        for path in [self.protobuf(), self.json(), self.broken()] {
+            folder::protected(folder, name_of(&path))
+                .map_err(|error| Error::io(format!("cannot write over `{}`", path.display()), error))?;
+        }
+        Ok(())
+    }
+
+    /// What the profile is to say of where it is; each thing is given once.
+    pub(crate) fn take_notes(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.notes)
+    }
+
+    /// The same names without the right to write there, to take snapshots by.
+    pub(crate) fn names(&self) -> Self {
+        Self {
+            repository: self.repository.clone(),
+            is_default: self.is_default,
+            folder: self.folder.clone(),
+            session: self.session.clone(),
+            host: self.host.clone(),
+            wanted: self.host.clone(),
+            is_from_env: self.is_from_env,
+            lock: None,
+            process: self.process,
+            notes: Vec::new(),
         }
     }
 
     /// Files of another run, which has the name of this one and a number that is free.
     pub(crate) fn snapshot(&self) -> Result<Self> {
-        if !self.is_own {
-            return self.beside();
-        }
-        let runs = self.folder.parent().unwrap_or(&self.folder);
+        let Some(repository) = &self.repository else { return self.beside() };
         let is_from_env = self.is_from_env;
-        let failed = |folder: &Path, error| cannot_make(folder, is_from_env, error);
-        fs::create_dir_all(runs).map_err(|error| failed(runs, error))?;
-        for number in 1_u64.. {
+        let claimed = if self.is_default { folder::claim(repository) } else { Ok(()) };
+        let runs = claimed.and_then(|()| open_runs(repository));
+        let runs = runs.map_err(|error| cannot_make(&runs_of(repository), is_from_env, error))?;
+        for number in 1..MOST_NAMES {
             let session = format!("{}-snapshot-{number}", self.session);
-            let folder = runs.join(&session);
-            match fs::create_dir(&folder) {
-                Ok(()) => return Ok(Self { folder, session, host: self.host.clone(), is_own: true, is_from_env }),
+            match runs.make(&session) {
+                Ok(_) => {
+                    let folder = runs.path().join(&session);
+                    return Self { folder, session, process: std::process::id(), ..self.names() }.reserved();
+                }
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-                Err(error) => return Err(failed(&folder, error)),
+                Err(error) => return Err(cannot_make(&runs.path().join(session), is_from_env, error)),
             }
         }
-        Err(failed(runs, io::ErrorKind::AlreadyExists.into()))
+        Err(cannot_make(runs.path(), is_from_env, io::ErrorKind::AlreadyExists.into()))
     }
 
-    /// The same where the run has a file and no folder: another file beside it.
+    /// Like [`snapshot`](Self::snapshot), where the run has a file and no folder: another file beside it. Its lock keeps the
+    /// number free of others until the file is there.
     fn beside(&self) -> Result<Self> {
-        self.make_folder()?;
-        let mut number = 1_u64;
-        loop {
+        let folder = self.open()?;
+        for number in 1..MOST_NAMES {
             let host = format!("{}-snapshot-{number}", self.host);
-            let files = Self { session: host.clone(), host, ..self.clone() };
-            let path = files.protobuf();
-            // So that another process takes another number.
-            match OpenOptions::new().write(true).create_new(true).open(&path) {
-                Ok(_) => return Ok(files),
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => number += 1,
-                Err(error) => return Err(Error::io(format!("cannot write `{}`", path.display()), error)),
+            let mut files = Self { session: host.clone(), wanted: host.clone(), host, ..self.names() };
+            files.process = std::process::id();
+            let failed = |error| Error::io(format!("cannot write `{}`", files.protobuf().display()), error);
+            let lock = match folder.lock(&files.host).map_err(failed)? {
+                Locked::Taken(_) => continue,
+                Locked::Held(lock) => Some(lock),
+                Locked::Unsupported(_) => None,
+            };
+            let failed = |error| Error::io(format!("cannot write `{}`", files.protobuf().display()), error);
+            if folder.status(name_of(&files.protobuf())).map_err(failed)?.is_none() {
+                files.lock = lock;
+                return Ok(files);
             }
         }
+        Err(cannot_make(&self.folder, self.is_from_env, io::ErrorKind::AlreadyExists.into()))
     }
 
-    /// Removes what [`snapshot`](Self::snapshot) has made, where nothing was written.
-    pub(crate) fn give_back(&self) {
-        // What fails here is told already, by what could not be written.
-        if self.is_own {
-            // Only an empty one goes.
-            let _ = fs::remove_dir(&self.folder);
-        } else if self.protobuf().metadata().is_ok_and(|file| file.len() == 0) {
-            let _ = fs::remove_file(self.protobuf());
+    /// Removes the folder that [`snapshot`](Self::snapshot) has made, where nothing was written.
+    pub(crate) fn give_back(mut self) {
+        // The lock's file is in the folder.
+        self.lock = None;
+        if let Some(runs) = self.repository.as_ref().and_then(|repository| open_runs(repository).ok()) {
+            // Only an empty folder goes. What fails here is told already, by what could not be written.
+            let _ = runs.remove_folder(&self.session);
         }
-    }
-
-    /// Makes the folder, at the start and again where somebody has removed it during the session.
-    pub(crate) fn make_folder(&self) -> Result<()> {
-        fs::create_dir_all(&self.folder).map_err(|error| cannot_make(&self.folder, self.is_from_env, error))
     }
 
     /// Where the XSpace goes.
@@ -152,6 +297,11 @@ impl RunFiles {
         self.folder.join(format!("{}.trace.json", self.host))
     }
 
+    /// Where that goes which a plugin has returned and nobody can read.
+    pub(crate) fn broken(&self) -> PathBuf {
+        self.folder.join(format!("{}.device.pb.broken", self.host))
+    }
+
     /// Name of the run.
     pub(crate) fn session(&self) -> &str {
         &self.session
@@ -162,47 +312,107 @@ impl RunFiles {
         &self.host
     }
 
-    /// Removes what was derived from an older profile of this run: its JSON, and XProf's caches. Also what a process
-    /// that was killed has left of files that it was writing.
-    pub(crate) fn remove_derived(&self) -> Result<()> {
-        // Someone may have tidied up during the session.
-        self.make_folder()?;
-        let failed = |path: &Path, error| Error::io(format!("failed to remove the old `{}`", path.display()), error);
-        let entries = fs::read_dir(&self.folder).map_err(|error| failed(&self.folder, error))?;
-        for entry in entries {
-            let entry = entry.map_err(|error| failed(&self.folder, error))?;
-            let name = entry.file_name();
-            let Some(name) = name.to_str() else { continue };
-            if is_derived(name, &self.host, self.is_own) || is_abandoned(name, &entry) {
-                let path = entry.path();
-                match fs::remove_file(&path) {
-                    Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(&path, error)),
-                    _ => {}
-                }
-            }
+    /// Gives the new files their names, all of which are on the disk already. Gives the XSpace's file back, open.
+    ///
+    /// An older pair stays as it is until here. In the folder there is then, in this order: the old XSpace without what was
+    /// derived from it, the new XSpace alone, and the new pair. So an XSpace and a JSON that are there at the same time are
+    /// always of one session, also where the process is killed between two steps. The folder is written to the disk after
+    /// each step, so that this holds, too, where the system ends.
+    ///
+    /// Without `json`, the new XSpace is alone in the end.
+    pub(crate) fn publish(&self, folder: &Folder, new: New) -> Result<File> {
+        let is_replaced = folder.status(name_of(&self.protobuf())).is_ok_and(|old| old.is_some());
+        if self.remove_derived(folder)? {
+            self.sync(folder)?;
         }
-        Ok(())
+        let file = self.place(new.xspace, &self.protobuf())?;
+        if is_replaced {
+            self.sync(folder)?;
+        }
+        if let Some(json) = new.json {
+            self.place(json, &self.json())?;
+        }
+        if let Some(broken) = new.broken {
+            self.place(broken, &self.broken())?;
+        }
+        self.sync(folder)?;
+        Ok(file)
     }
 
-    /// Writes the XSpace beside its place and moves it there.
-    pub(crate) fn write_protobuf<'a>(&self, mut pieces: impl Iterator<Item = &'a [u8]>) -> Result<()> {
-        let path = self.protobuf();
-        write_whole(&path, |file| {
-            let mut out = BufWriter::new(file);
-            let written = pieces.try_for_each(|piece| out.write_all(piece)).and_then(|()| out.flush());
-            written.map_err(|error| Error::io(format!("failed to write the profile `{}`", path.display()), error))
-        })
+    /// Gives a draft its name.
+    pub(crate) fn place(&self, draft: Draft, path: &Path) -> Result<File> {
+        let from = self.folder.join(draft.name());
+        let what = || format!("failed to rename `{}` to `{}`", from.display(), path.display());
+        draft.keep(name_of(path)).map_err(|error| Error::io(what(), error))
+    }
+
+    fn sync(&self, folder: &Folder) -> Result<()> {
+        let what = || format!("failed to write the folder `{}` to the disk", self.folder.display());
+        folder.sync().map_err(|error| Error::io(what(), error))
+    }
+
+    /// Removes what was derived from an older profile of this run: XProf's caches, then its JSON. `true` if there was any.
+    fn remove_derived(&self, folder: &Folder) -> Result<bool> {
+        let failed = |name: &str, error| {
+            let path = self.folder.join(name);
+            Error::io(format!("failed to remove the old `{}`", path.display()), error)
+        };
+        let mut names = folder.names().map_err(|error| failed("", error))?;
+        names.retain(|name| is_derived(name, &self.host, self.repository.is_some()));
+        let json = self.json();
+        names.sort_by_key(|name| name == name_of(&json));
+        let mut is_removed = false;
+        for name in names {
+            is_removed |= folder.remove(&name).map_err(|error| failed(&name, error))?;
+        }
+        Ok(is_removed)
     }
 }
 
-impl RunFiles {
-    /// Keeps what a plugin returned and nobody can read beside the profile.
-    pub(crate) fn write_broken(&self, bytes: &[u8]) -> Result<()> {
-        let path = self.folder.join(format!("{}.device.pb.broken", self.host));
-        write_whole(&path, |file| {
-            let failed = |error| Error::io(format!("failed to write `{}`", path.display()), error);
-            file.write_all(bytes).map_err(failed)
-        })
+/// New files of a run, which are whole and have no names yet.
+#[derive(Debug)]
+pub(crate) struct New {
+    pub(crate) xspace: Draft,
+    pub(crate) json: Option<Draft>,
+    /// What a plugin returned and nobody can read.
+    pub(crate) broken: Option<Draft>,
+}
+
+/// The last part of a path that was put together here.
+fn name_of(path: &Path) -> &str {
+    path.file_name().and_then(|name| name.to_str()).unwrap_or_default()
+}
+
+fn absolute(path: PathBuf) -> PathBuf {
+    std::path::absolute(&path).unwrap_or(path)
+}
+
+fn runs_of(repository: &Path) -> PathBuf {
+    repository.join("plugins").join("profile")
+}
+
+fn open_runs(repository: &Path) -> io::Result<Folder> {
+    Folder::open_or_make(repository)?.enter("plugins", Links::Own)?.enter("profile", Links::Own)
+}
+
+/// The log directory where the program has named none; says so if it is not the usual one.
+fn default_place(is_from_env: bool) -> Result<PathBuf> {
+    static TOLD: Once = Once::new();
+    match folder::default_place(Path::new(DEFAULT_PLACE)) {
+        Ok((place, None)) => Ok(place),
+        Ok((place, Some(reason))) => {
+            TOLD.call_once(|| warn(format_args!("{reason}; profiles are written to `{}`", place.display())));
+            Ok(place)
+        }
+        Err((place, error)) if error.raw_os_error().is_none() => {
+            let cure = if is_from_env { "let `ZPROF` name a folder of yours" } else { "set `repository_path`" };
+            let message = format!(
+                "no folder for profiles: `{}` {error}, and `{DEFAULT_PLACE}` is not this user's alone either; {cure}",
+                place.display()
+            );
+            Err(Error::new(ErrorKind::Io, message))
+        }
+        Err((place, error)) => Err(cannot_make(&place, is_from_env, error)),
     }
 }
 
@@ -222,31 +432,18 @@ fn no_place(what: String, is_from_env: bool, error: io::Error) -> Error {
 }
 
 /// Makes a folder that was not there and returns its name: `name`, or `name_2` and so on.
-fn make_unique(runs: &Path, name: &str, is_from_env: bool) -> Result<String> {
-    fs::create_dir_all(runs).map_err(|error| cannot_make(runs, is_from_env, error))?;
+fn make_unique(repository: &Path, name: &str, is_from_env: bool) -> Result<String> {
+    let runs = runs_of(repository);
+    let open = open_runs(repository).map_err(|error| cannot_make(&runs, is_from_env, error))?;
     let mut unique = name.to_owned();
     for next in 2.. {
-        let folder = runs.join(&unique);
-        match fs::create_dir(&folder) {
-            Ok(()) => break,
+        match open.make(&unique) {
+            Ok(_) => break,
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => unique = format!("{name}_{next}"),
-            Err(error) => return Err(cannot_make(&folder, is_from_env, error)),
+            Err(error) => return Err(cannot_make(&runs.join(unique), is_from_env, error)),
         }
     }
     Ok(unique)
-}
-
-/// Whether a file is one that a process was writing which is no more. A process of another container is not seen, so
-/// that young files stay.
-fn is_abandoned(name: &str, entry: &fs::DirEntry) -> bool {
-    const YOUNG: Duration = Duration::from_secs(60);
-    let process = name.strip_prefix(".zprof-").and_then(|rest| rest.strip_suffix(".tmp")?.split_once('-'));
-    let Some(process) = process.and_then(|(process, _)| process.parse::<u32>().ok()) else { return false };
-    // Where the system does not show its processes here, none is taken for dead.
-    let processes = Path::new("/proc");
-    let is_dead = processes.join("self").exists() && !processes.join(process.to_string()).exists();
-    let modified = entry.metadata().and_then(|metadata| metadata.modified());
-    is_dead && modified.is_ok_and(|time| time.elapsed().is_ok_and(|age| age > YOUNG))
 }
 
 /// Whether a file was made from this host's profile, by us or by XProf. In a folder that is not the run's own, the names
@@ -286,6 +483,8 @@ fn civil(days: i64) -> (i64, i64, i64) {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]
@@ -316,10 +515,12 @@ mod tests {
         for run in [beside, own] {
             let (first, second) = (run.snapshot().expect("it is free"), run.snapshot().expect("it is free"));
             fs::write(first.protobuf(), "written").expect("it can be written");
+            let [(first_folder, first_file), (second_folder, second_file)] =
+                [&first, &second].map(|files| (files.folder.clone(), files.protobuf()));
             first.give_back();
             second.give_back();
-            assert_eq!((first.protobuf().exists(), second.protobuf().exists()), (true, false));
-            assert!(first.folder == second.folder || !second.folder.exists());
+            assert_eq!((first_file.exists(), second_file.exists()), (true, false));
+            assert!(first_folder == second_folder || !second_folder.exists());
         }
     }
 }

@@ -13,12 +13,13 @@ mod options;
 mod place;
 #[allow(unsafe_code)] // takes a caller's word for a pointer
 mod platform;
+mod rank;
 mod run_names;
 mod snapshot;
 mod tasks;
 pub mod testing;
+mod write;
 
-use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -114,7 +115,8 @@ struct Unwritten {
 pub struct Profile {
     /// The XSpace, for XProf and all that reads its format: absolute.
     pub protobuf_path: PathBuf,
-    /// The trace-viewer JSON, for Perfetto and `chrome://tracing`: absolute.
+    /// The trace-viewer JSON, for Perfetto and `chrome://tracing`: absolute. It is empty where the JSON could not be written,
+    /// as on a disk that is full; a warning says why, and `zprof convert` makes the JSON from the XSpace.
     pub perfetto_path: PathBuf,
     /// Scopes in the profile.
     pub scopes: u64,
@@ -129,7 +131,8 @@ pub struct Profile {
     /// Bytes of records that were let go because a session that keeps the last of them has gone on. In memory, a usual
     /// scope takes 24 to 48.
     pub released_bytes: u64,
-    /// What went wrong without ending the session; the same stands in the XSpace and went to the log.
+    /// What went wrong without ending the session. It went to the log, and stands in the XSpace, but for what went wrong when
+    /// that was written already.
     pub warnings: Vec<String>,
     /// The [`directives`](ProfilerOptions::directives) that no scope met, as they were given, by path: those of modules none of whose
     /// scopes ran, and those that are misspelt. They went to the log; the XSpace has nothing of it. None of a snapshot, after which the
@@ -227,8 +230,9 @@ impl Profiler {
     ///
     /// # Errors
     ///
-    /// [`Io`](ErrorKind::Io) where a file cannot be written. The session is kept then, and calling this again tries
-    /// again.
+    /// [`Io`](ErrorKind::Io) where the XSpace cannot be written. The session is kept then, an older profile of the run stays as
+    /// it was, and calling this again tries again. Where only the JSON cannot be written, there is a profile without it:
+    /// [`perfetto_path`](Profile::perfetto_path) is empty.
     pub fn stop(&mut self) -> Result<Option<Profile>> {
         let profile = self.stop_quietly(None)?;
         if let Some(profile) = &profile {
@@ -328,7 +332,7 @@ const MIN_BUFFER_BYTES: usize = 64 << 10;
 fn convert(
     recording: Recording,
     device: Device,
-    files: RunFiles,
+    mut files: RunFiles,
     options: &ProfilerOptions,
     limit: Option<Duration>,
 ) -> Unwritten {
@@ -340,6 +344,9 @@ fn convert(
     // At once: until then the plugin goes on tracing.
     let mut collected = device.collect(limit);
     collected.warnings.extend(told);
+    // The XSpace says where it is. What fails here fails again when it is written.
+    let _ = files.hold();
+    collected.warnings.extend(files.take_notes());
     if !has_device {
         // What a plugin brings counts from the start of the session.
         recorded.cut();
@@ -591,28 +598,6 @@ fn too_long(bytes: usize) -> Option<String> {
              shorter time or fewer scopes"
         )
     })
-}
-
-impl Unwritten {
-    fn write(&mut self) -> Result<()> {
-        let started = Instant::now();
-        self.files.make_folder()?;
-        self.files.remove_derived()?;
-        let device = |range: &Range<usize>| self.device.get(range.clone()).unwrap_or_default();
-        self.files.write_protobuf(self.pieces.iter().map(|piece| match piece {
-            Piece::Own(bytes) => bytes.as_slice(),
-            Piece::Device(range) => device(range),
-        }))?;
-        if self.broken {
-            self.files.write_broken(&self.device)?;
-        }
-        let written = Instant::now();
-        crate::export::export_json_file(&self.profile.protobuf_path, &self.profile.perfetto_path)?;
-        self.profile.phases.extend([("write XSpace", written - started), ("write JSON", written.elapsed())]);
-        self.pieces.clear();
-        self.device = Vec::new();
-        Ok(())
-    }
 }
 
 impl Profile {

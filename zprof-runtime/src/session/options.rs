@@ -6,6 +6,9 @@ use std::time::Duration;
 use zprof_proto::prost::Message as _;
 use zprof_proto::{AdvancedConfigValue, ProfileOptions, TraceOptions, advanced_config_value};
 
+/// Where profiles go if nobody says where.
+pub(crate) const DEFAULT_PLACE: &str = "/tmp/xprof";
+
 /// Options of a profiling session. Field names and defaults are those of ZML's profiler, which mirror TensorFlow's
 /// `ProfileOptions`; each field but `version` has a setter of its own name, which takes the bare value.
 ///
@@ -22,7 +25,7 @@ pub struct ProfilerOptions {
     /// Version of the options, 1; plugins discard options of version 0.
     pub version: u32,
     /// Folder that holds `plugins/profile/<session_id>/`: the log directory that XProf is pointed at.
-    /// `/tmp/xprof` if not given.
+    /// `/tmp/xprof` if not given; where that is not this user's alone, `/tmp/xprof-<uid>` takes its place.
     pub repository_path: PathBuf,
     /// Name of the run's folder. `profiling` if not given; a second run of one name replaces the first. The start refuses a
     /// name that a file of Windows cannot have, on every system: `12:30`, `a/b`, `CON` or `a.`, for example.
@@ -55,8 +58,10 @@ pub struct ProfilerOptions {
     /// Whether a plugin that cannot start is an error; else it is a warning, and the host is profiled alone. False if
     /// not given.
     pub raise_error_on_start_failure: bool,
-    /// Host part of the file names, `profiling` if not given. Several hosts that write one run need one each. The rule for
-    /// names is that of `session_id`.
+    /// Host part of the file names; several hosts that write one run need one each. The rule for names is that of
+    /// `session_id`. If not given, it is `rank<N>` where a launcher has told the process its rank, as SLURM, MPI, torchrun and
+    /// JAX do by variables of the environment, and else `profiling`. While another session writes under the same name, `_<pid>`
+    /// is added.
     pub override_hostname: Option<String>,
     /// How long records are kept, for sessions that run on and on: what is older goes, and its memory is used anew. What is
     /// open stays, however long. All is kept if not given.
@@ -135,7 +140,7 @@ impl Default for ProfilerOptions {
     fn default() -> Self {
         Self {
             version: 1,
-            repository_path: PathBuf::from("/tmp/xprof"),
+            repository_path: PathBuf::from(DEFAULT_PLACE),
             session_id: SessionId::Named("profiling".to_owned()),
             device_type: DeviceType::Unspecified,
             include_dataset_ops: true,

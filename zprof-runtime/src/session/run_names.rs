@@ -251,8 +251,10 @@ mod tests {
                     for run in [&files, &snapshot] {
                         fs::write(run.protobuf(), "").expect("it can be written");
                         fs::write(run.json(), "").expect("it can be written");
-                        run.write_broken(b"").expect("it can be written");
+                        fs::write(run.broken(), "").expect("it can be written");
                     }
+                    // With them go the files that lock the runs.
+                    drop((files, snapshot));
                     let runs = folder.path().join("plugins").join("profile");
                     let snapshot = format!("{session}-snapshot-1");
                     prop_assert_eq!(listed(&runs), [&session, &snapshot].map(OsString::from).into());

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use super::device::Collected;
 use super::files::RunFiles;
 use super::options::ProfilerOptions;
-use super::{Profile, assemble, exit};
+use super::{Profile, Unwritten, assemble, exit};
 use crate::ENABLED;
 use crate::atomic::AtomicU64;
 use crate::error::{Error, ErrorKind, Result};
@@ -84,7 +84,7 @@ impl Running {
         let running = Self {
             live,
             options: options.clone(),
-            files: files.clone(),
+            files: files.names(),
             plugin: plugin.map(str::to_owned),
             panics: [AtomicU64::new(0), AtomicU64::new(0)],
             last_panic_ms: AtomicU64::new(0),
@@ -244,7 +244,7 @@ fn take(reason: Option<String>, wants: impl FnOnce(&Running) -> bool) -> Result<
         (running, recorded)
     };
     let stopped = Instant::now();
-    let files = match running.files.snapshot() {
+    let mut files = match running.files.snapshot() {
         Ok(files) => files,
         Err(error) => {
             recorded.streams.into_iter().for_each(recycle);
@@ -252,7 +252,7 @@ fn take(reason: Option<String>, wants: impl FnOnce(&Running) -> bool) -> Result<
         }
     };
     recorded.cut();
-    let mut warnings: Vec<String> = reason.into_iter().collect();
+    let mut warnings: Vec<String> = reason.into_iter().chain(files.take_notes()).collect();
     warnings.extend(running.plugin.as_ref().map(|name| {
         format!("only the host is in this snapshot: PJRT plugin `{name}` gives its profile when the session stops")
     }));
@@ -260,11 +260,12 @@ fn take(reason: Option<String>, wants: impl FnOnce(&Running) -> bool) -> Result<
     let collected = Collected::none(warnings);
     let mut unwritten = assemble(&mut recorded, collected, files, &running.options, phases);
     let written = unwritten.write();
+    let Unwritten { files, profile, .. } = unwritten;
     if written.is_err() {
-        unwritten.files.give_back();
+        files.give_back();
     }
     drop(turn);
-    written.map(|()| Some(unwritten.profile))
+    written.map(|()| Some(profile))
 }
 
 /// Sees to it that panics leave snapshots; does so once.

@@ -1,0 +1,174 @@
+//! Locks of one name in a folder, for processes, and for several copies of this code in one process.
+//!
+//! A lock is an open file `.zprof-<name>.lock` with a lock of the system's on it, which goes with the process however that
+//! ends. The file says whose it is. It is removed before the lock is given back; whoever gets the lock of a file that has no
+//! name any more begins anew.
+
+use std::fs::File;
+use std::io::{self, Read as _, Seek as _, Write as _};
+use std::time::Duration;
+
+use super::draft::is_same;
+use super::{Folder, is_alive, system};
+
+/// How the name of a lock ends.
+pub(super) const LOCK: &str = ".lock";
+
+/// A lock may be held for a moment by a process that removes those of killed ones. So often is it tried again, and so long
+/// is the pause.
+const TRIES: u32 = 50;
+const PAUSE: Duration = Duration::from_millis(2);
+
+/// Who has a lock, as far as the file says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Owner {
+    /// The number of the process.
+    pub process: Option<u32>,
+}
+
+/// The outcome of asking for a lock.
+#[derive(Debug)]
+pub enum Locked {
+    /// This process has it now.
+    Held(Lock),
+    /// Another process has it, or another copy of this code.
+    Taken(Owner),
+    /// Files in this folder cannot be locked.
+    Unsupported(io::Error),
+}
+
+/// A lock that this process has. It is given back when this is dropped.
+#[derive(Debug)]
+pub struct Lock {
+    folder: Folder,
+    name: String,
+    file: File,
+    /// The child of a fork has this value too, and has nothing to give back.
+    process: u32,
+}
+
+impl Folder {
+    /// Locks a name, so that others who do the same find it taken.
+    ///
+    /// # Errors
+    ///
+    /// What the system reports, and a lock's name that stands for something else.
+    pub fn lock(&self, name: &str) -> io::Result<Locked> {
+        let file_name = format!(".zprof-{name}{LOCK}");
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            let file = match self.system.open_lock(file_name.as_ref(), self.is_shared, true) {
+                Err(error) if system::is_in_use(&error) => return Ok(Locked::Taken(Owner::default())),
+                file => file?,
+            };
+            match system::lock(&file) {
+                Ok(true) if is_same(self, &file_name, &file) => {
+                    let folder = self.try_clone()?;
+                    let lock = Lock { folder, name: file_name, file, process: std::process::id() };
+                    // A lock without a name on it is one too.
+                    let _ = lock.sign();
+                    return Ok(Locked::Held(lock));
+                }
+                // Its owner has removed it between the two calls.
+                Ok(true) if tries < TRIES => {}
+                Ok(true) => return Ok(Locked::Taken(Owner::default())),
+                Ok(false) => {
+                    let owner = owner(&file);
+                    // Who has a lock that was a dead process's is about to remove it, or has not signed it yet.
+                    if owner.process.is_some_and(is_alive) || tries >= TRIES {
+                        return Ok(Locked::Taken(owner));
+                    }
+                    std::thread::sleep(PAUSE);
+                }
+                Err(error) => return Ok(Locked::Unsupported(error)),
+            }
+        }
+    }
+}
+
+impl Lock {
+    /// Whether this process took the lock, and the lock's file is still in the folder under its name.
+    #[must_use]
+    pub fn is_held_in(&self, folder: &Folder) -> bool {
+        self.process == std::process::id() && is_same(folder, &self.name, &self.file)
+    }
+
+    /// Whether this process took the lock, and did not inherit it by a fork.
+    #[must_use]
+    pub fn is_own(&self) -> bool {
+        self.process == std::process::id()
+    }
+
+    fn sign(&self) -> io::Result<()> {
+        let mut file = &self.file;
+        self.file.set_len(0)?;
+        file.rewind()?;
+        file.write_all(std::process::id().to_string().as_bytes())
+    }
+}
+
+/// Whose lock a file is.
+pub(super) fn owner(file: &File) -> Owner {
+    let mut text = String::new();
+    let mut file = file;
+    let read = file.rewind().and_then(|()| file.take(32).read_to_string(&mut text));
+    Owner { process: read.ok().and_then(|_| text.trim().parse().ok()) }
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        if !self.is_own() {
+            return;
+        }
+        if is_same(&self.folder, &self.name, &self.file) {
+            // A file that stays is taken by the next one who locks.
+            let _ = self.folder.remove(&self.name);
+        }
+        // Children of forks have the same open file: closing it here would not be enough.
+        system::unlock(&self.file);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    fn held(locked: io::Result<Locked>) -> Lock {
+        match locked {
+            Ok(Locked::Held(lock)) => lock,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_lock_is_taken_until_it_is_dropped_and_leaves_nothing() {
+        let place = tempfile::tempdir().expect("a temporary folder can be made");
+        let folder = Folder::open(place.path()).expect("the folder is there");
+        let lock = held(folder.lock("host"));
+        let other = held(folder.lock("other"));
+        match folder.lock("host") {
+            Ok(Locked::Taken(owner)) => assert_eq!(owner.process, Some(std::process::id())),
+            other => panic!("{other:?}"),
+        }
+        assert!(lock.is_held_in(&folder));
+        drop(lock);
+        let again = held(folder.lock("host"));
+        drop((again, other));
+        assert_eq!(folder.names().expect("it can be listed"), [""; 0]);
+    }
+
+    #[test]
+    fn the_lock_of_a_killed_process_is_free() {
+        let place = tempfile::tempdir().expect("a temporary folder can be made");
+        let folder = Folder::open(place.path()).expect("the folder is there");
+        fs::write(place.path().join(".zprof-host.lock"), (u32::MAX >> 1).to_string()).expect("it is writable");
+        let lock = held(folder.lock("host"));
+        let text = fs::read_to_string(place.path().join(".zprof-host.lock")).expect("the file is there");
+        assert_eq!(text, std::process::id().to_string());
+        fs::remove_file(place.path().join(".zprof-host.lock")).expect("it is there");
+        assert!(!lock.is_held_in(&folder), "its name is gone");
+    }
+}
