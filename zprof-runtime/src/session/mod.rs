@@ -1,5 +1,6 @@
 //! The session: start, stop, and the two files. The one place that joins clock, recorder, XSpace and export.
 
+mod copies;
 mod counters;
 mod device;
 mod ends;
@@ -189,6 +190,10 @@ impl Profiler {
             Error::io("failed to start the profiler: the exit of the process cannot be watched", error)
         })?;
         let files = RunFiles::prepare(&self.options, realtime_ns())?;
+        copies::announce();
+        if self.options.is_from_env {
+            copies::warnings_of_end().for_each(warn);
+        }
         let settings = settings(&self.options)?;
         let recording = Recording::start(settings)
             .map_err(|error| Error::io("failed to start the profiler: no helper thread", error))?;
@@ -371,6 +376,7 @@ fn assemble(
     warnings.extend(own_windows(&host.parts, timeline.cursor().ps(recorded.stop), options));
     warnings.extend(faults_of_clock(recorded, host.unsteady));
     warnings.extend(crossings(&host));
+    warnings.extend(copies::warnings());
     if host.unnamed != 0 {
         warnings.push(format!(
             "{} scopes had one name too many: a session keeps {} names that are given behind `dyn`; these scopes are called by the \
