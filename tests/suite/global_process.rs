@@ -46,7 +46,14 @@ fn the_child_of_a_fork_goes_on_and_the_parent_is_as_it_was() {
     assert!(main.events[2..].iter().map(|event| &event.stats).eq(&counted), "the scopes of the child");
     assert!(main.events[2..].iter().all(|event| event.name == "in child" && event.is_inside(&main.events[1])));
     assert_eq!(line(&inherited, "of the child").names(), ["thread of the child"]);
-    assert_eq!(warnings, Vec::<String>::new());
+    let run = folder.path().join("plugins/profile/profiling");
+    let [warning] = warnings.as_slice() else { panic!("{warnings:?}") };
+    let whose = format!(
+        "the process that this one was forked from writes `{0}/profiling.xplane.pb`; this profile is beside it, in \
+         `{0}/profiling_",
+        run.display()
+    );
+    assert!(warning.starts_with(&whose), "{warning}");
 
     assert_eq!(own.iter().map(|line| line.told()).collect::<Vec<_>>(), [[("own session", &none)]]);
     let ids = [&parent, &inherited, &own].map(|lines| line(lines, "main").id);

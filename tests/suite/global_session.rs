@@ -179,27 +179,23 @@ fn what_was_derived_of_an_older_profile_goes_and_nothing_else() {
 }
 
 #[test]
-fn what_killed_processes_were_writing_goes_when_it_is_old() {
+fn what_killed_processes_were_writing_goes_at_the_next_run() {
     let mut session = Session::new(ProfilerOptions::default());
     let run = session.folder().join("plugins/profile/profiling");
     fs::create_dir_all(&run).expect("the folder can be made");
-    // No process has the highest number that a process can have; this one lives.
-    let dead = u32::MAX >> 1;
-    let alive = std::os::unix::process::parent_id();
-    let plant = |name: &str, age: u64| {
-        let file = fs::File::create(run.join(name)).expect("the folder is writable");
-        let time = std::time::SystemTime::now() - std::time::Duration::from_secs(age);
-        file.set_modified(time).expect("the time can be set");
-    };
-    let kept = [format!(".zprof-{alive}-0.tmp"), format!(".zprof-{dead}-1.tmp"), ".zprof-x-0.tmp".to_owned()];
-    plant(&kept[0], 3600);
-    plant(&kept[1], 5);
-    plant(&kept[2], 3600);
-    plant(&format!(".zprof-{dead}-0.tmp"), 120);
-    plant(&format!(".zprof-{dead}-probe.tmp"), 120);
+    // No process has the highest number that a process can have; the parent lives.
+    let (dead, alive) = (u32::MAX >> 1, std::os::unix::process::parent_id());
+    let plant = |name: &str| fs::write(run.join(name), dead.to_string()).expect("the folder is writable");
+    let kept = [format!(".zprof-{alive}-0.tmp"), ".zprof-x-0.tmp".to_owned(), "other.lock".to_owned()];
+    let gone = [format!(".zprof-{dead}-0.tmp"), format!(".zprof-{dead}-probe.tmp"), ".zprof-other.lock".to_owned()];
+    kept.iter().chain(&gone).for_each(|name| plant(name));
     session.start();
-    session.stop();
     let mut expected = kept.to_vec();
+    expected.push(".zprof-profiling.lock".to_owned());
+    expected.sort();
+    assert_eq!(names(&run), expected);
+    session.stop();
+    expected = kept.to_vec();
     expected.extend(["profiling.trace.json".to_owned(), "profiling.xplane.pb".to_owned()]);
     expected.sort();
     assert_eq!(names(&run), expected);
@@ -300,7 +296,7 @@ fn a_stop_that_fails_keeps_the_session_for_another() {
         (failed.kind(), failed.to_string()),
         (ErrorKind::Io, format!("failed to rename `{}` to `{}`", draft.display(), path.display()))
     );
-    assert_eq!(names(&run), ["profiling.xplane.pb"], "no half file is left");
+    assert_eq!(names(&run), [".zprof-profiling.lock", "profiling.xplane.pb"], "no half file is left");
     let refused = (
         ErrorKind::WrongState,
         format!("failed to start the profiler: its last session is not written yet to `{}`; call stop", path.display()),

@@ -28,6 +28,8 @@ fn main() -> Outcome {
         ["fork-full", folder] => fork_full(Path::new(folder)),
         ["rewrite", folder] => rewrite(Path::new(folder)),
         ["file-limit", folder] => file_limit(Path::new(folder)),
+        ["once", folder] => once(Path::new(folder)),
+        ["json-limit", folder] => json_limit(Path::new(folder)),
         ["many", folder, threads, scopes, limit] => {
             many(Path::new(folder), threads.parse()?, scopes.parse()?, limit.parse()?)
         }
@@ -56,6 +58,15 @@ fn spill(folder: &Path) -> Outcome {
     let profile = profiler.stop()?.ok_or("no session")?;
     assert_eq!(profile.scopes + profile.dropped_scopes, SCOPES);
     println!("{}", profile.dropped_scopes);
+    Ok(())
+}
+
+/// One session with one scope.
+fn once(folder: &Path) -> Outcome {
+    let mut profiler = profiler(folder, ProfilerOptions::default().prefault_bytes(0))?;
+    profiler.start()?;
+    zprof::scope!("once", {});
+    profiler.stop()?.ok_or("no session")?;
     Ok(())
 }
 
@@ -380,40 +391,68 @@ fn fork_storm(folder: &Path) -> Outcome {
     })
 }
 
-/// Stops while no file may grow past a few bytes, says how that failed, and stops again when files may grow.
+/// Lets no file grow past so many bytes; writes fail then.
 #[allow(unsafe_code)] // there is no safe setrlimit
-fn file_limit(folder: &Path) -> Outcome {
-    let limit = |bytes: libc::rlim_t| {
-        let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-        // SAFETY: the pointer is to a live rlimit.
-        unsafe { libc::getrlimit(libc::RLIMIT_FSIZE, &raw mut limit) };
-        limit.rlim_cur = bytes.min(limit.rlim_max);
-        // SAFETY: as above.
-        unsafe { libc::setrlimit(libc::RLIMIT_FSIZE, &raw const limit) }
-    };
+fn limit(bytes: libc::rlim_t) -> i32 {
     // SAFETY: the signal is ignored, so that writes past the limit fail in place of ending the process.
     unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the pointer is to a live rlimit.
+    unsafe { libc::getrlimit(libc::RLIMIT_FSIZE, &raw mut limit) };
+    limit.rlim_cur = bytes.min(limit.rlim_max);
+    // SAFETY: the pointer is to a live rlimit.
+    unsafe { libc::setrlimit(libc::RLIMIT_FSIZE, &raw const limit) }
+}
+
+/// Replaces a profile while there is room for an XSpace and for no JSON; does so by a stop, a snapshot and a drop.
+fn json_limit(folder: &Path) -> Outcome {
+    let mut profiler = profiler(folder, ProfilerOptions::default())?;
+    for (round, bytes) in [libc::RLIM_INFINITY, 150_000, libc::RLIM_INFINITY].into_iter().enumerate() {
+        profiler.start()?;
+        (0..5000).for_each(|n| zprof::scope!("big", n, {}));
+        assert_eq!(limit(bytes), 0);
+        let profile = profiler.stop()?.ok_or("no session")?;
+        assert_eq!(limit(libc::RLIM_INFINITY), 0);
+        let json = profile.perfetto_path.display();
+        println!("{round} {} {} `{json}` {:?}", profile.scopes, profile.protobuf_path.display(), names(folder)?);
+        profile.warnings.iter().for_each(|warning| println!("{warning}"));
+    }
+    profiler.start()?;
+    (0..5000).for_each(|n| zprof::scope!("big", n, {}));
+    assert_eq!(limit(150_000), 0);
+    let profile = profiler.snapshot()?.ok_or("no session")?;
+    println!("{} `{}` {:?}", profile.protobuf_path.display(), profile.perfetto_path.display(), profile.warnings);
+    drop(profiler);
+    println!("{:?}", names(folder)?);
+    Ok(())
+}
+
+/// Stops while no file may grow past a few bytes, says how that failed, and stops again when files may grow.
+fn file_limit(folder: &Path) -> Outcome {
     let mut profiler = profiler(folder, ProfilerOptions::default())?;
     profiler.start()?;
     for n in 0..5000 {
         zprof::scope!("big", n);
     }
-    // The first fits neither file, the second only the protobuf, which is the smaller.
-    for bytes in [1000, 150_000] {
-        assert_eq!(limit(bytes), 0);
-        let error = profiler.stop().err().ok_or("a full disk went unnoticed")?;
-        println!("{:?}: {error}: {}", error.kind(), error.source().map(ToString::to_string).unwrap_or_default());
-        let refused = profiler.start().err().ok_or("a session that is not written was given up")?;
-        println!("{:?}: {refused}", refused.kind());
-        let mut names: Vec<String> = Vec::new();
-        for entry in fs::read_dir(folder.join("plugins/profile/profiling"))? {
-            names.push(entry?.file_name().to_string_lossy().into_owned());
-        }
-        names.sort();
-        println!("{names:?}");
-    }
+    // This is too little for both files.
+    assert_eq!(limit(1000), 0);
+    let error = profiler.stop().err().ok_or("a full disk went unnoticed")?;
+    println!("{:?}: {error}: {}", error.kind(), error.source().map(ToString::to_string).unwrap_or_default());
+    let refused = profiler.start().err().ok_or("a session that is not written was given up")?;
+    println!("{:?}: {refused}", refused.kind());
+    println!("{:?}", names(folder)?);
     assert_eq!(limit(libc::RLIM_INFINITY), 0);
     let profile = profiler.stop()?.ok_or("no session")?;
-    println!("{}", profile.scopes);
+    println!("{} {:?}", profile.scopes, names(folder)?);
     Ok(())
+}
+
+/// Names in the folder of the run `profiling`, in order.
+fn names(folder: &Path) -> Result<Vec<String>, Box<dyn Error>> {
+    let mut names: Vec<String> = Vec::new();
+    for entry in fs::read_dir(folder.join("plugins/profile/profiling"))? {
+        names.push(entry?.file_name().to_string_lossy().into_owned());
+    }
+    names.sort();
+    Ok(names)
 }

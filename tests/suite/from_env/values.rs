@@ -127,7 +127,7 @@ fn wrong_values_are_errors_that_name_them_and_the_program_goes_on() {
     );
     for (path, folder, cause) in [
         ("/proc/nowhere", "/proc/nowhere/plugins/profile", "No such file or directory (os error 2)"),
-        ("/dev/null/x.xplane.pb", "/dev/null", "File exists (os error 17)"),
+        ("/dev/null/x.xplane.pb", "/dev/null", "Not a directory (os error 20)"),
     ] {
         assert_eq!(
             refused("ZPROF", path),

@@ -56,6 +56,12 @@ impl Handle {
         Ok(Self(self.0.clone()))
     }
 
+    /// A folder cannot be opened to be locked here.
+    #[allow(clippy::unused_self)] // others do
+    pub(super) fn reopen(&self) -> io::Result<File> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
     pub(super) fn enter(&self, name: &OsStr, links: Links, is_shared: bool) -> io::Result<(Self, bool)> {
         let path = self.0.join(name);
         let is_link = fs::symlink_metadata(&path).is_ok_and(|metadata| metadata.file_type().is_symlink());
@@ -152,6 +158,11 @@ pub(super) fn is_protected(status: &Status) -> bool {
 #[allow(clippy::unnecessary_wraps)] // other systems' can fail
 pub(super) fn lock(_file: &File) -> io::Result<bool> {
     Ok(true)
+}
+
+/// Whether any number may have a file together is not to be had here.
+pub(super) fn lock_shared(_file: &File) -> io::Result<bool> {
+    Err(io::ErrorKind::Unsupported.into())
 }
 
 pub(super) fn unlock(_file: &File) {}

@@ -40,8 +40,9 @@ pub enum Locked {
 /// A lock that this process has. It is given back when this is dropped.
 #[derive(Debug)]
 pub struct Lock {
-    folder: Folder,
-    name: String,
+    /// The folder and the name of the lock's file; `None` for the lock of a whole folder.
+    place: Option<(Folder, String)>,
+    /// The lock's file, or the folder.
     file: File,
     /// The child of a fork has this value too, and has nothing to give back.
     process: u32,
@@ -64,8 +65,8 @@ impl Folder {
             };
             match system::lock(&file) {
                 Ok(true) if is_same(self, &file_name, &file) => {
-                    let folder = self.try_clone()?;
-                    let lock = Lock { folder, name: file_name, file, process: std::process::id() };
+                    let place = Some((self.try_clone()?, file_name));
+                    let lock = Lock { place, file, process: std::process::id() };
                     // A lock without a name on it is one too.
                     let _ = lock.sign();
                     return Ok(Locked::Held(lock));
@@ -85,13 +86,30 @@ impl Folder {
             }
         }
     }
+
+    /// Locks the folder itself, which leaves no file in it: alone, or with others that share it. `None` where another has it
+    /// in a way that does not fit.
+    ///
+    /// # Errors
+    ///
+    /// What the system reports, also where folders cannot be locked.
+    pub fn lock_whole(&self, is_alone: bool) -> io::Result<Option<Lock>> {
+        let file = self.system.reopen()?;
+        let is_locked = if is_alone { system::lock(&file)? } else { system::lock_shared(&file)? };
+        Ok(is_locked.then(|| Lock { place: None, file, process: std::process::id() }))
+    }
 }
 
 impl Lock {
-    /// Whether this process took the lock, and the lock's file is still in the folder under its name.
+    /// Whether this process took the lock, and the lock's file is still in the folder under its name, or the lock is that of
+    /// the folder.
     #[must_use]
     pub fn is_held_in(&self, folder: &Folder) -> bool {
-        self.process == std::process::id() && is_same(folder, &self.name, &self.file)
+        let is_same = match &self.place {
+            Some((_, name)) => is_same(folder, name, &self.file),
+            None => is_same(folder, ".", &self.file),
+        };
+        self.is_own() && is_same
     }
 
     /// Whether this process took the lock, and did not inherit it by a fork.
@@ -121,9 +139,9 @@ impl Drop for Lock {
         if !self.is_own() {
             return;
         }
-        if is_same(&self.folder, &self.name, &self.file) {
+        if let Some((folder, name)) = self.place.as_ref().filter(|(folder, name)| is_same(folder, name, &self.file)) {
             // A file that stays is taken by the next one who locks.
-            let _ = self.folder.remove(&self.name);
+            let _ = folder.remove(name);
         }
         // Children of forks have the same open file: closing it here would not be enough.
         system::unlock(&self.file);
@@ -157,6 +175,21 @@ mod tests {
         drop(lock);
         let again = held(folder.lock("host"));
         drop((again, other));
+        assert_eq!(folder.names().expect("it can be listed"), [""; 0]);
+    }
+
+    #[test]
+    fn a_folder_is_locked_alone_or_shared_and_leaves_nothing() {
+        let place = tempfile::tempdir().expect("a temporary folder can be made");
+        let folder = Folder::open(place.path()).expect("the folder is there");
+        let lock = |is_alone| folder.lock_whole(is_alone).expect("folders can be locked here");
+        let alone = lock(true).expect("it is free");
+        assert!(alone.is_held_in(&folder) && lock(true).is_none() && lock(false).is_none());
+        drop(alone);
+        let shared = [lock(false).expect("it is free"), lock(false).expect("it can be shared")];
+        assert!(lock(true).is_none());
+        drop(shared);
+        assert!(lock(true).is_some());
         assert_eq!(folder.names().expect("it can be listed"), [""; 0]);
     }
 

@@ -85,11 +85,17 @@ impl Handle {
     /// Opens the folder anew, to list it and to have it written to the disk; the descriptor for its entries will do where
     /// that is not permitted.
     fn usable(folder: File) -> Self {
-        Self(open_at(Some(&folder), OsStr::new("."), libc::O_RDONLY | libc::O_DIRECTORY, 0).unwrap_or(folder))
+        let folder = Self(folder);
+        folder.reopen().map_or(folder, Self)
     }
 
     pub(super) fn try_clone(&self) -> io::Result<Self> {
         self.0.try_clone().map(Self)
+    }
+
+    /// The folder, opened once more: locks belong to what one call has opened.
+    pub(super) fn reopen(&self) -> io::Result<File> {
+        open_at(Some(&self.0), OsStr::new("."), libc::O_RDONLY | libc::O_DIRECTORY, 0)
     }
 
     pub(super) fn enter(&self, name: &OsStr, links: Links, is_shared: bool) -> io::Result<(Self, bool)> {
@@ -364,9 +370,18 @@ pub(super) fn is_protected(status: &Status) -> bool {
 
 /// Locks a file against others that do the same, until it is closed or unlocked. `false` where another has it.
 pub(super) fn lock(file: &File) -> io::Result<bool> {
+    lock_as(file, libc::LOCK_EX)
+}
+
+/// Like [`lock`], but any number may have it together.
+pub(super) fn lock_shared(file: &File) -> io::Result<bool> {
+    lock_as(file, libc::LOCK_SH)
+}
+
+fn lock_as(file: &File, kind: c_int) -> io::Result<bool> {
     loop {
         // SAFETY: the descriptor is open.
-        let status = unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) };
+        let status = unsafe { libc::flock(file.as_raw_fd(), kind | libc::LOCK_NB) };
         match checked(status) {
             Ok(()) => return Ok(true),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),

@@ -1,7 +1,8 @@
 //! The files of a run: where they are, who writes them, what must go before new ones come, and how they appear together.
 //!
-//! From start to stop a session holds the lock of its host's name in the run's folder. No two sessions that are at work at
-//! the same time write the same files, whichever processes they are in: the later one takes another name.
+//! From start to stop a session holds a lock, which goes with its process: that of its host's name in the run's folder, or,
+//! where the session has made that folder for itself, the folder's. No two sessions that are at work at the same time write
+//! the same files, whichever processes they are in: the later one takes another name.
 
 use std::fs::File;
 use std::io;
@@ -35,8 +36,11 @@ pub(crate) struct RunFiles {
     wanted: String,
     /// Whether the environment said where it is.
     is_from_env: bool,
-    /// Nobody else writes these files. `None` for a copy without the right to write, and where files cannot be locked.
+    /// Nobody else writes these files. `None` for a copy without the right to write, where files cannot be locked, and where
+    /// the whole folder is locked.
     lock: Option<Lock>,
+    /// The lock of the folder: alone, where the session has made it for itself, and else with others.
+    whole: Option<Lock>,
     /// Process that was given these names; the child of a fork takes other ones.
     process: u32,
     /// What the profile is to say of where it is.
@@ -49,7 +53,7 @@ impl RunFiles {
     pub(crate) fn prepare(options: &ProfilerOptions, start_ns: i64) -> Result<Self> {
         let rank = rank::of_process();
         if let Some(path) = &options.file {
-            return Self::of_file(path, rank, options.is_from_env)?.reserved();
+            return Self::of_file(path, rank, options.is_from_env)?.reserved(false);
         }
         let mut session = match &options.session_id {
             SessionId::Named(name) => name.clone(),
@@ -73,6 +77,7 @@ impl RunFiles {
         if options.session_id == SessionId::Unique {
             session = make_unique(&repository, &session, is_from_env)?;
         }
+        let is_made = options.session_id == SessionId::Unique;
         let files = Self {
             folder: runs_of(&repository).join(&session),
             repository: Some(repository),
@@ -82,10 +87,11 @@ impl RunFiles {
             host,
             is_from_env,
             lock: None,
+            whole: None,
             process: std::process::id(),
             notes: Vec::new(),
         };
-        files.reserved()
+        files.reserved(is_made)
     }
 
     /// The files of a run that was given its XSpace's path: the JSON lies beside it. A process with a rank has a file of its
@@ -111,13 +117,15 @@ impl RunFiles {
             host,
             is_from_env,
             lock: None,
+            whole: None,
             process: std::process::id(),
             notes: Vec::new(),
         })
     }
 
-    /// Makes the folder, sees whether files can be made in it, and locks the run.
-    fn reserved(mut self) -> Result<Self> {
+    /// Makes the folder, sees whether files can be made in it, and locks the run. With `is_made` the folder was made for this
+    /// session alone.
+    fn reserved(mut self, is_made: bool) -> Result<Self> {
         let folder = self.open()?;
         // What cannot be removed is in nobody's way.
         let _ = folder::remove_abandoned(&folder);
@@ -125,7 +133,12 @@ impl RunFiles {
             let what = format!("cannot write to the profile folder `{}`", self.folder.display());
             return Err(no_place(what, self.is_from_env, error));
         }
-        self.lock_in(&folder, false)?;
+        if is_made {
+            // Where folders cannot be locked, the name is nobody else's all the same.
+            self.whole = folder.lock_whole(true).ok().flatten();
+        } else {
+            self.lock_in(&folder, false)?;
+        }
         self.refuse_protected(&folder)?;
         Ok(self)
     }
@@ -152,11 +165,18 @@ impl RunFiles {
             let what = format!("cannot lock the profile `{}`", files.protobuf().display());
             no_place(what, files.is_from_env, error)
         };
-        self.lock = None;
+        (self.lock, self.whole) = (None, None);
         let wanted = self.wanted.clone();
         let taken = self.folder.join(format!("{wanted}{XSPACE}"));
         let mut owner = is_fork.then_some(Some(self.process));
-        for attempt in u64::from(is_fork)..MOST_NAMES {
+        match folder.lock_whole(false) {
+            Ok(Some(shared)) => self.whole = Some(shared),
+            // A session has made the folder for itself.
+            Ok(None) => owner = owner.or(Some(None)),
+            // Folders cannot be locked here, and so nobody has such a lock.
+            Err(_) => {}
+        }
+        for attempt in u64::from(owner.is_some())..MOST_NAMES {
             self.host = match attempt {
                 0 => wanted.clone(),
                 1 => format!("{wanted}_{own}"),
@@ -195,7 +215,7 @@ impl RunFiles {
     pub(crate) fn hold(&mut self) -> Result<Folder> {
         let folder = self.open()?;
         let is_fork = self.process != std::process::id();
-        let is_held = self.lock.as_ref().is_none_or(|lock| lock.is_held_in(&folder));
+        let is_held = self.lock.as_ref().or(self.whole.as_ref()).is_none_or(|lock| lock.is_held_in(&folder));
         if is_fork || !is_held {
             self.lock_in(&folder, is_fork)?;
             self.process = std::process::id();
@@ -228,6 +248,7 @@ impl RunFiles {
             wanted: self.host.clone(),
             is_from_env: self.is_from_env,
             lock: None,
+            whole: None,
             process: self.process,
             notes: Vec::new(),
         }
@@ -245,7 +266,7 @@ impl RunFiles {
             match runs.make(&session) {
                 Ok(_) => {
                     let folder = runs.path().join(&session);
-                    return Self { folder, session, process: std::process::id(), ..self.names() }.reserved();
+                    return Self { folder, session, process: std::process::id(), ..self.names() }.reserved(true);
                 }
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(error) => return Err(cannot_make(&runs.path().join(session), is_from_env, error)),
@@ -279,8 +300,8 @@ impl RunFiles {
 
     /// Removes the folder that [`snapshot`](Self::snapshot) has made, where nothing was written.
     pub(crate) fn give_back(mut self) {
-        // The lock's file is in the folder.
-        self.lock = None;
+        // A lock's file may be in the folder.
+        (self.lock, self.whole) = (None, None);
         if let Some(runs) = self.repository.as_ref().and_then(|repository| open_runs(repository).ok()) {
             // Only an empty folder goes. What fails here is told already, by what could not be written.
             let _ = runs.remove_folder(&self.session);
