@@ -358,7 +358,13 @@ pub fn read_hosts(path: &Path) -> (Vec<Line>, Vec<String>, BTreeMap<String, Stat
     read(&space.encode_to_vec())
 }
 
-fn read(bytes: &[u8]) -> (Vec<Line>, Vec<String>, BTreeMap<String, Stat>) {
+/// Reads the bytes of a profile as [`read_file`] does.
+///
+/// # Panics
+///
+/// As that.
+#[must_use]
+pub fn read(bytes: &[u8]) -> (Vec<Line>, Vec<String>, BTreeMap<String, Stat>) {
     let space = XSpace::decode(bytes).expect("the file is an XSpace");
     let names: Vec<&str> = space.planes.iter().map(|plane| plane.name.as_str()).collect();
     assert_eq!(names, ["/host:CPU", "Task Environment"]);

@@ -37,10 +37,12 @@ mod json;
 mod perfetto;
 mod pjrt;
 mod pjrt_example;
+mod places;
 mod post_process;
 #[cfg(unix)]
 mod privileged;
 mod shapes;
 mod summary;
 mod tidy;
+mod writers;
 mod xprof;
