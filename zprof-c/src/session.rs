@@ -350,7 +350,9 @@ unsafe fn told_of(
         _warnings: warnings,
     };
     told.protobuf_path = held.told.protobuf_path.as_ptr();
-    told.perfetto_path = held.told.perfetto_path.as_ptr();
+    if !stopped.perfetto_path.as_os_str().is_empty() {
+        told.perfetto_path = held.told.perfetto_path.as_ptr();
+    }
     told.warnings = held.told.pointers.as_ptr();
     told.warning_count = held.told.pointers.len();
     told.scopes = stopped.scopes;

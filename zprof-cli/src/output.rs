@@ -8,8 +8,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use anyhow::{Context, Result, bail};
 use serde::Serialize;
-use tempfile::NamedTempFile;
 use zprof_runtime::display::printable;
+use zprof_runtime::folder::{self, Folder};
 
 use crate::input::{Profile, SUFFIX};
 use crate::screen::Screen;
@@ -34,11 +34,14 @@ impl Target {
             return Ok(Self::Stdout);
         }
         // A rename would replace a link, not what it leads to.
-        let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-        match fs::metadata(&path) {
-            Ok(metadata) if metadata.is_dir() => bail!("`{}` is a folder; name a file in it", path.display()),
-            Ok(metadata) if !metadata.is_file() => Ok(Self::Stream(path)),
-            _ => Ok(Self::File(path)),
+        let followed = folder::follow(path).with_context(|| format!("failed to open `{}`", path.display()))?;
+        match fs::metadata(path) {
+            Ok(metadata) if metadata.is_dir() => {
+                let folder = fs::canonicalize(path).unwrap_or(followed);
+                bail!("`{}` is a folder; name a file in it", folder.display())
+            }
+            Ok(metadata) if !metadata.is_file() => Ok(Self::Stream(path.to_owned())),
+            _ => Ok(Self::File(followed)),
         }
     }
 
@@ -51,7 +54,8 @@ impl Target {
     pub(crate) fn refuse_profile(&self, profile: &Profile) -> Result<()> {
         let Self::File(target) = self else { return Ok(()) };
         for path in profile.spaces.iter().filter_map(|space| space.path.as_ref()) {
-            if fs::canonicalize(path).is_ok_and(|path| path == *target) {
+            let real = |path: &Path| fs::canonicalize(path).ok();
+            if real(path).is_some_and(|path| real(target) == Some(path)) {
                 bail!("`{}` is the profile itself; name another file with `-o`", path.display());
             }
         }
@@ -91,7 +95,7 @@ impl Target {
             Self::File(path) => {
                 let mut draft = Draft::create(path)?;
                 let value = write(draft.file())?;
-                draft.keep(path)?;
+                draft.keep()?;
                 Ok(value)
             }
         }
@@ -118,44 +122,47 @@ pub(crate) fn tell(text: impl std::fmt::Display) {
 }
 
 /// A file under a temporary name, which goes away unless it is kept.
-struct Draft {
+pub(crate) struct Draft {
     /// There until it is kept or dropped.
-    file: Option<NamedTempFile>,
+    file: Option<folder::Draft>,
+    folder: Folder,
+    target: PathBuf,
 }
 
 impl Draft {
-    fn create(target: &Path) -> Result<Self> {
+    /// A file that is to be `target`, and lies beside it until it is kept.
+    pub(crate) fn create(target: &Path) -> Result<Self> {
         signals::watch().context("failed to watch for signals")?;
-        let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        if !folder.exists() {
-            bail!("failed to create `{}`: the folder `{}` does not exist", target.display(), folder.display());
+        let parent = target.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        if !parent.exists() {
+            bail!("failed to create `{}`: the folder `{}` does not exist", target.display(), parent.display());
         }
-        let mut builder = tempfile::Builder::new();
-        builder.prefix(".zprof-").suffix(".tmp");
-        #[cfg(unix)]
-        {
-            // Less what the umask takes, as of any new file.
-            let permissions = std::os::unix::fs::PermissionsExt::from_mode(0o666);
-            builder.permissions(permissions);
-        }
+        let what = || format!("failed to create `{}`", target.display());
+        let folder = Folder::open(parent).with_context(what)?;
+        let name = target.file_name().unwrap_or_default();
+        folder::protected(&folder, name).with_context(|| format!("failed to write over `{}`", target.display()))?;
+        // What killed processes have left takes room; what cannot be removed is in nobody's way.
+        let _ = folder::remove_abandoned(&folder);
         let mut place = place();
-        let file = builder.tempfile_in(folder);
-        let file = file.with_context(|| format!("failed to create `{}`", target.display()))?;
-        *place = Some(file.path().to_owned());
-        Ok(Self { file: Some(file) })
+        let file = folder::Draft::create(&folder).with_context(what)?;
+        *place = Some(folder.path().join(file.name()));
+        Ok(Self { file: Some(file), folder, target: target.to_owned() })
     }
 
-    fn file(&mut self) -> &mut File {
-        self.file.as_mut().expect("is there until it is kept").as_file_mut()
+    pub(crate) fn file(&mut self) -> &mut File {
+        self.file.as_mut().expect("is there until it is kept").file()
     }
 
-    fn keep(&mut self, target: &Path) -> Result<()> {
+    /// Puts it in its place, over an older file, whose permissions it gets. What is in it is on the disk then.
+    pub(crate) fn keep(mut self) -> Result<()> {
+        let what = || format!("failed to put `{}` in place", self.target.display());
+        // This takes a while, and no signal waits for it.
+        self.file.as_ref().map_or(Ok(()), folder::Draft::sync).with_context(what)?;
         let mut place = place();
         let Some(file) = self.file.take() else { return Ok(()) };
         *place = None;
-        let kept = file.persist(target).map_err(|error| error.error);
-        kept.with_context(|| format!("failed to put `{}` in place", target.display()))?;
-        Ok(())
+        file.keep(self.target.file_name().unwrap_or_default()).with_context(what)?;
+        self.folder.sync().with_context(what)
     }
 }
 
@@ -250,8 +257,20 @@ mod tests {
         assert_eq!(error.to_string(), "failed to create `/nodir/x.json`: the folder `/nodir` does not exist");
     }
 
+    fn mode(path: &Path) -> u32 {
+        std::os::unix::fs::PermissionsExt::mode(&fs::metadata(path).expect("is there").permissions()) & 0o7777
+    }
+
+    fn set_mode(path: &Path, mode: u32) {
+        fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(mode)).expect("is ours");
+    }
+
+    fn write(path: &Path, content: &'static [u8]) -> Result<()> {
+        Target::of(path)?.write(|out| Ok(out.write_all(content)?))
+    }
+
     #[test]
-    fn a_file_appears_when_it_is_whole_and_readable_by_others() {
+    fn a_file_appears_when_it_is_whole_with_the_mode_of_any_new_file() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("out");
         let plain = folder.path().join("plain");
@@ -264,10 +283,71 @@ mod tests {
             })
             .expect_err("fails");
         assert!(!path.exists());
-        target.write(|out| Ok(out.write_all(b"whole")?)).expect("is written");
+        write(&path, b"whole").expect("is written");
         assert_eq!(fs::read_to_string(&path).expect("is there"), "whole");
         assert_eq!(fs::read_dir(folder.path()).expect("is a folder").count(), 2);
-        let mode = |path: &Path| fs::metadata(path).expect("is there").permissions();
-        assert_eq!(mode(&path), mode(&plain));
+        // Below a folder of all users, where temporary folders may be, it is its owner's alone.
+        let is_shared = Folder::open(folder.path()).expect("is there").is_shared();
+        assert_eq!(mode(&path), if is_shared { 0o600 } else { mode(&plain) });
+        let shared = folder.path().join("shared");
+        fs::create_dir(&shared).expect("is created");
+        set_mode(&shared, 0o1777);
+        write(&shared.join("out"), b"whole").expect("is written");
+        assert_eq!(mode(&shared.join("out")), 0o600);
+    }
+
+    #[test]
+    fn a_replaced_file_keeps_its_mode_and_a_protected_one_is_left() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("out");
+        fs::write(&path, "old").expect("is written");
+        for kept in [0o640, 0o666, 0o700] {
+            set_mode(&path, kept);
+            write(&path, b"new").expect("is written");
+            assert_eq!((mode(&path), fs::read(&path).expect("is there")), (kept, b"new".to_vec()));
+        }
+        set_mode(&path, 0o444);
+        let error = write(&path, b"newer").expect_err("is write-protected");
+        let expected =
+            format!("failed to write over `{}`: it is write-protected; make it writable or remove it", path.display());
+        assert_eq!(format!("{error:#}"), expected);
+        assert_eq!(fs::read(&path).expect("is there"), b"new");
+    }
+
+    #[test]
+    fn what_a_killed_program_was_writing_goes_when_the_next_writes() {
+        let folder = tempfile::tempdir().expect("a folder");
+        // No process has the highest number.
+        let left = folder.path().join(format!(".zprof-{}-0.tmp", u32::MAX >> 1));
+        fs::write(&left, "half").expect("is written");
+        write(&folder.path().join("out"), b"whole").expect("is written");
+        let names: Vec<_> =
+            fs::read_dir(folder.path()).expect("is a folder").flatten().map(|e| e.file_name()).collect();
+        assert_eq!(names, ["out"]);
+    }
+
+    #[test]
+    fn a_link_of_another_user_in_a_folder_of_all_users_is_not_followed() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let shared = folder.path().join("shared");
+        fs::create_dir(&shared).expect("is created");
+        set_mode(&shared, 0o1777);
+        let file = folder.path().join("file");
+        fs::write(&file, "old").expect("is written");
+        let link = shared.join("link");
+        std::os::unix::fs::symlink(&file, &link).expect("is linked");
+        // An own link is followed.
+        assert_eq!(Target::of(&link).expect("is a file"), Target::File(file.clone()));
+        if std::os::unix::fs::lchown(&link, Some(65534), None).is_err() {
+            // Only the superuser can give a link away.
+            return;
+        }
+        let error = Target::of(&link).expect_err("is another user's");
+        let expected = format!(
+            "failed to open `{}`: `link` is a link that user 65534 has made, which is not followed; remove it",
+            link.display()
+        );
+        assert_eq!(format!("{error:#}"), expected);
+        assert_eq!(fs::read(&file).expect("is there"), b"old");
     }
 }

@@ -1,13 +1,15 @@
 //! Libraries that are loaded while the program runs: one that uses the program's zprof, and one that is a second copy of it.
 
 use std::ffi::{CString, c_char, c_int};
+use std::path::Path;
 use std::process::Command;
 use std::ptr;
 
 use libloading::{Library, Symbol};
+use zprof::{Platform, ProfilerOptions};
 use zprof_c::Handle;
 use zprof_c::abi::{OPTIONS_INIT, Options, Profile, Scope, Site, status};
-use zprof_tests::profile::{read_file, recorded, stats};
+use zprof_tests::profile::{Recorded, exclusive, read_file, recorded, stats};
 
 use crate::build::{C99, WARNINGS, installed, package, run};
 
@@ -40,6 +42,69 @@ impl Copy {
         // SAFETY: each use below names the type that the library declares.
         unsafe { self.0.get(name.as_bytes()) }.unwrap_or_else(|error| panic!("{name}: {error}"))
     }
+}
+
+/// What a profile says of another copy, which is in this file.
+fn other_copy(object: &Path) -> String {
+    format!(
+        "another copy of zprof in this process, in `{}`, has sessions of its own: its scopes are in its own profiles and not in \
+         this one",
+        object.display()
+    )
+}
+
+/// The same text with the whole path of the program, which the loader may call as it was called.
+fn real(text: &str) -> String {
+    let mut parts: Vec<String> = text.split('`').map(str::to_owned).collect();
+    let path = std::fs::canonicalize(&parts[1]).expect("it is a file");
+    parts[1] = path.display().to_string();
+    parts.join("`")
+}
+
+/// Of two copies that write one run, the later one has a name of its own.
+#[test]
+fn two_copies_do_not_replace_the_files_of_each_other() {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    // SAFETY: the library's initialisers are those of Rust.
+    let copy = Copy(unsafe { Library::new(installed().join("lib/libzprof.so")) }.expect("it can be loaded"));
+    let path = CString::new(folder.path().to_str().expect("it is UTF-8")).expect("no NUL in it");
+    let options = Options { repository_path: path.as_ptr(), ..OPTIONS_INIT };
+    let new: Symbol<'_, unsafe extern "C" fn(*const Options, *mut *mut Handle) -> c_int> =
+        copy.get("zprof_profiler_new");
+    let start: Symbol<'_, unsafe extern "C" fn(*mut Handle) -> c_int> = copy.get("zprof_profiler_start");
+    let stop: Symbol<'_, unsafe extern "C" fn(*mut Handle, *mut Profile) -> c_int> = copy.get("zprof_profiler_stop");
+    let free: Symbol<'_, unsafe extern "C" fn(*mut Handle)> = copy.get("zprof_profiler_free");
+    let _place = exclusive();
+    let ours = ProfilerOptions::default().repository_path(folder.path());
+    let mut ours = Platform::host().profiler(ours).expect("the options can work");
+    ours.start().expect("the place is free");
+    let mut theirs: *mut Handle = ptr::null_mut();
+    // SAFETY: options and place are there.
+    assert_eq!(unsafe { new(&raw const options, &raw mut theirs) }, status::OK);
+    // SAFETY: the profiler was made above.
+    assert_eq!(unsafe { start(theirs) }, status::OK);
+    zprof::scope!("in the program", {});
+    // SAFETY: the profiler was made above, and no profile is wanted.
+    assert_eq!(unsafe { stop(theirs, ptr::null_mut()) }, status::OK);
+    // SAFETY: it is not used any more.
+    unsafe { free(theirs) };
+    let ours = Recorded::of(ours.stop().expect("it is written").expect("it ran"));
+    assert_eq!(ours.own_line().tree(), "in the program");
+
+    let run = folder.path().join("plugins/profile/profiling");
+    let own = std::process::id();
+    let files = [format!("profiling_{own}"), "profiling".to_owned()].map(|host| run.join(format!("{host}.xplane.pb")));
+    assert_eq!(ours.profile.protobuf_path, files[1]);
+    let (lines, warnings, _) = read_file(&files[0]);
+    assert_eq!(lines, []);
+    let [taken, _] = warnings.as_slice() else { panic!("{warnings:?}") };
+    let said = format!(
+        "another session of this process, such as one of another copy of zprof, writes `{}`; this profile is beside it, in `{}`",
+        files[1].display(),
+        files[0].display()
+    );
+    assert_eq!(*taken, said);
+    std::mem::forget(copy);
 }
 
 #[test]
@@ -85,13 +150,18 @@ fn a_second_copy_in_the_process_has_a_recorder_and_a_session_of_its_own() {
         assert!(unsafe { end(outer) });
     });
     assert_eq!(ours.own_line().tree(), "in the program");
+    let library = installed().join("lib/libzprof.so");
+    assert_eq!(ours.warnings, [other_copy(&library)]);
     let stop: Symbol<'_, unsafe extern "C" fn(*mut Handle, *mut Profile) -> c_int> = copy.get("zprof_profiler_stop");
     // SAFETY: the profiler was made above, and no profile is wanted.
     assert_eq!(unsafe { stop(profiler, ptr::null_mut()) }, status::OK);
     let free: Symbol<'_, unsafe extern "C" fn(*mut Handle)> = copy.get("zprof_profiler_free");
     // SAFETY: it is not used any more.
     unsafe { free(profiler) };
-    let (lines, ..) = read_file(&folder.path().join("plugins/profile/profiling/profiling.xplane.pb"));
+    let (lines, warnings, _) = read_file(&folder.path().join("plugins/profile/profiling/profiling.xplane.pb"));
+    let program = std::env::current_exe().expect("a running program has a path");
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
+    assert_eq!(real(&warnings[0]), other_copy(&program));
     let trees: Vec<String> = lines.iter().map(|line| line.tree()).collect();
     assert_eq!(trees, ["in the copy(by name)"]);
     // It has left destructors with this thread.

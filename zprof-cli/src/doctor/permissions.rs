@@ -4,6 +4,8 @@ use std::fs::{self, File};
 use std::io;
 use std::path::Path;
 
+use zprof_runtime::folder::existing_default_place;
+
 use super::Check;
 
 const GROUP: &str = "permissions";
@@ -14,7 +16,7 @@ const REPOSITORY: &str = "/tmp/xprof";
 pub(super) fn all() -> Vec<Check> {
     let root = is_root();
     let number = |path: &str| fs::read_to_string(path).ok()?.trim().parse::<i64>().ok();
-    let mut checks = vec![writable(Path::new(REPOSITORY))];
+    let mut checks = vec![writable(&existing_default_place(Path::new(REPOSITORY)))];
     checks.extend(number("/proc/sys/kernel/perf_event_paranoid").map(|level| perf(level, root)));
     checks.extend(number("/proc/sys/kernel/yama/ptrace_scope").map(|scope| ptrace(scope, root)));
     checks.extend(fs::read_to_string("/proc/driver/nvidia/params").ok().and_then(|params| nvidia(&params, root)));

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 
-use super::{DATA, NAME, ROOT, code_of, explorer, require};
+use super::{DATA, NAME, ROOT, code_of, explorer, place, require};
 use crate::output::tell;
 use crate::run::{CommandLine, print_commands};
 
@@ -36,10 +36,11 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     if !args.dry_run {
         require()?;
     }
+    let data = place(&args.data_path, !args.dry_run)?;
     let mut count: usize = 0;
     for folder in &args.runs {
         for run in runs(folder)? {
-            let mut work = Work { run: &run, data: &args.data_path, dry_run: args.dry_run, count: 0 };
+            let mut work = Work { run: &run, data: &data, dry_run: args.dry_run, count: 0 };
             if let Some(code) = work.all()? {
                 return Ok(code);
             }
@@ -54,11 +55,12 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
 
 /// A run, or the runs of a folder, by name.
 fn runs(folder: &Path) -> Result<Vec<PathBuf>> {
+    let is_usual = folder == Path::new(ROOT);
+    let folder = &place(folder, false)?;
     if folder.join("execution").is_dir() {
         return Ok(vec![folder.to_owned()]);
     }
-    let none = || format!("no runs in `{ROOT}` yet; `zprof neuron profile` makes one");
-    let is_usual = folder == Path::new(ROOT);
+    let none = || format!("no runs in `{}` yet; `zprof neuron profile` makes one", folder.display());
     if is_usual && !folder.exists() {
         bail!(none());
     }

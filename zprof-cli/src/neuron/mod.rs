@@ -4,14 +4,15 @@ mod ingest;
 mod profile;
 mod summary;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use clap::Subcommand;
 
-use crate::output::print;
+use crate::output::{print, tell};
 use crate::run::{CommandLine, Missing, find, print_commands};
+use zprof_runtime::folder;
 
 const NAME: &str = "neuron-explorer";
 
@@ -81,9 +82,33 @@ pub(crate) struct Server {
     dry_run: bool,
 }
 
+/// The folder for what this command keeps. Other users of the machine can reach one that nobody has named: if it is not this
+/// user's alone, another one takes its place. With `makes` it is made.
+fn place(folder: &Path, makes: bool) -> Result<PathBuf> {
+    if folder != Path::new(ROOT) && folder != Path::new(DATA) {
+        return Ok(folder.to_owned());
+    }
+    if !makes {
+        return Ok(folder::existing_default_place(folder));
+    }
+    match folder::default_place(folder) {
+        Ok((place, reason)) => {
+            if let Some(reason) = reason {
+                tell(format_args!("{reason}; `{}` takes its place", place.display()));
+            }
+            Ok(place)
+        }
+        Err((place, error)) => {
+            let what =
+                format!("neither `{}` nor `{}` can be used; name another folder", folder.display(), place.display());
+            Err(error).context(what)
+        }
+    }
+}
+
 fn server(args: &Server) -> Result<ExitCode> {
-    let command =
-        explorer().args(["view", "--data-path"]).arg(&args.data_path).arg("--port").arg(args.port.to_string());
+    let data = place(&args.data_path, !args.dry_run)?;
+    let command = explorer().args(["view", "--data-path"]).arg(data).arg("--port").arg(args.port.to_string());
     if args.dry_run {
         return print_commands(&[command]);
     }

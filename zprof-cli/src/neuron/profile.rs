@@ -1,13 +1,13 @@
 //! `zprof neuron profile`: runs a program with the Neuron runtime's inspection on, into a folder of its own.
 
 use std::ffi::OsString;
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use jiff::Timestamp;
+use zprof_runtime::folder::Folder;
 
 use super::{NAME, ROOT, explorer, require};
 use crate::output::tell;
@@ -29,11 +29,14 @@ pub(crate) struct Args {
 pub(super) fn run(args: &Args) -> Result<ExitCode> {
     let name = Timestamp::now().strftime("%Y%m%dT%H%M%SZ").to_string();
     // The program may change its folder before it writes.
-    let root = std::path::absolute(&args.root).unwrap_or_else(|_| args.root.clone());
+    let root = super::place(&args.root, false)?;
+    let root = std::path::absolute(&root).unwrap_or(root);
     if args.program.dry_run {
         return print_commands(&[command(&root.join(name), &args.program.program, variable("XLA_FLAGS"))]);
     }
     require()?;
+    // Says so if the usual place is another user's.
+    super::place(&args.root, true)?;
     let run = create(&root, &name)?;
     let command = command(&run, &args.program.program, variable("XLA_FLAGS"));
     let ended = execute(&Launch { tool: NAME, command: &command, program: &args.program.program, is_root: false });
@@ -46,16 +49,16 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
 /// Makes the run's folder with what is in it; a name that is taken gets a number.
 fn create(root: &Path, name: &str) -> Result<PathBuf> {
     let what = || format!("failed to make a folder for the run in `{}`", root.display());
-    fs::create_dir_all(root).with_context(what)?;
+    // Nobody else can see the run where the folder is below one of all users.
+    let runs = Folder::open_or_make(root).with_context(what)?;
     let names = std::iter::once(name.to_owned()).chain((2..).map(|number| format!("{name}-{number}")));
     for name in names {
-        let run = root.join(name);
-        match fs::create_dir(&run) {
-            Ok(()) => {
+        match runs.make(&name) {
+            Ok(run) => {
                 for part in ["compile", "execution"] {
-                    fs::create_dir(run.join(part)).with_context(what)?;
+                    run.make(part).with_context(what)?;
                 }
-                return Ok(run);
+                return Ok(root.join(name));
             }
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             Err(error) => return Err(error).with_context(what),

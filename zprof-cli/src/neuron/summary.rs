@@ -1,13 +1,12 @@
 //! `zprof neuron summary-…`: a run's summary, beside the run.
 
-use std::fs::{self, File};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 
 use super::{NAME, code_of, explorer, finish, require};
-use crate::output::tell;
+use crate::output::{Draft, tell};
 use crate::run::{print_command_into, print_commands};
 
 /// Which run.
@@ -52,15 +51,13 @@ pub(super) fn run(args: &Args, form: &Form) -> Result<ExitCode> {
     let code = if form.is_written {
         finish(&command)?
     } else {
-        // Beside it first: a summary that is there is whole.
-        let partial = file.with_extension("partial");
-        let out = File::create(&partial).with_context(|| format!("failed to create `{}`", partial.display()))?;
+        // Under another name first: a summary that is there is whole.
+        let mut partial = Draft::create(&file)?;
+        let what = || format!("failed to write `{}`", file.display());
+        let out = partial.file().try_clone().with_context(what)?;
         let status = command.to_command().stdout(out).status().with_context(|| format!("failed to run `{NAME}`"))?;
         if status.success() {
-            fs::rename(&partial, &file).with_context(|| format!("failed to write `{}`", file.display()))?;
-        } else {
-            // What failed already is told; a leftover file is none of it.
-            let _ = fs::remove_file(&partial);
+            partial.keep()?;
         }
         code_of(status)
     };

@@ -128,6 +128,10 @@ pub(super) fn walk(path: &Path, makes: bool) -> io::Result<(Handle, bool)> {
     Ok((Handle(path.to_owned()), false))
 }
 
+pub(super) fn follow(path: &Path) -> io::Result<PathBuf> {
+    Ok(fs::canonicalize(path).unwrap_or_else(|_| path.to_owned()))
+}
+
 /// Makes a folder; whose it is, is not known here.
 ///
 /// # Errors

@@ -211,6 +211,16 @@ impl Folder {
     }
 }
 
+/// The path that the links lead to whose names stand at the end of `path`: of a file that may be there or not. As on the way
+/// to a [`Folder`], links are not followed that a stranger has put into a folder of all users.
+///
+/// # Errors
+///
+/// What the system reports, and links that are not followed.
+pub fn follow(path: &Path) -> io::Result<PathBuf> {
+    system::follow(path)
+}
+
 /// Waits until a file's content is on the disk, where the system can say so.
 fn sync_file(file: &File) -> io::Result<()> {
     file.sync_all().or_else(unless_unsupported)

@@ -285,6 +285,25 @@ impl Way {
     }
 }
 
+pub(super) fn follow(path: &Path) -> io::Result<PathBuf> {
+    let mut path = path.to_owned();
+    for _ in 0..MOST_LINKS {
+        let Some(name) = path.file_name() else { return Ok(path) };
+        let parent = path.parent().unwrap_or(Path::new(""));
+        let mut way = Way { at: None, is_shared: false, links: Links::Usual, makes: false, followed: 0 };
+        match way.go(names(parent)) {
+            // Whoever makes the file says that its folder is missing.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(path),
+            went => went?,
+        }
+        match way.follow(name)? {
+            Some(target) => path = parent.join(target),
+            None => return Ok(path),
+        }
+    }
+    Err(io::Error::from_raw_os_error(libc::ELOOP))
+}
+
 impl Handle {
     fn read_link(&self, name: &OsStr) -> io::Result<PathBuf> {
         let name = c_name(name)?;
