@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Once;
 
 use super::options::{DEFAULT_PLACE, ProfilerOptions, SessionId};
-use super::{rank, run_names};
+use super::{copies, rank, run_names};
 use crate::error::{Error, ErrorKind, Result};
 use crate::folder::{self, Draft, Folder, Links, Lock, Locked};
 use crate::warn::warn;
@@ -197,9 +197,10 @@ impl RunFiles {
             let who = match owner {
                 None => return Ok(()),
                 Some(_) if is_fork => "the process that this one was forked from".to_owned(),
-                Some(Some(process)) if process == own => {
-                    "another session of this process, such as one of another copy of zprof,".to_owned()
-                }
+                Some(Some(process)) if process == own => copies::others().first().map_or_else(
+                    || "another session of this process".to_owned(),
+                    |object| format!("another copy of zprof in this process, in `{object}`,"),
+                ),
                 Some(Some(process)) => format!("process {process}"),
                 Some(None) => "another process".to_owned(),
             };

@@ -189,8 +189,8 @@ impl Profiler {
         exit::watch().map_err(|error| {
             Error::io("failed to start the profiler: the exit of the process cannot be watched", error)
         })?;
-        let files = RunFiles::prepare(&self.options, realtime_ns())?;
         copies::announce();
+        let files = RunFiles::prepare(&self.options, realtime_ns())?;
         if self.options.is_from_env {
             copies::warnings_of_end().for_each(warn);
         }
