@@ -11,7 +11,7 @@ use zprof_c::Handle;
 use zprof_c::abi::{OPTIONS_INIT, Options, Profile, Scope, Site, status};
 use zprof_tests::profile::{Recorded, exclusive, read_file, recorded, stats};
 
-use crate::build::{C99, WARNINGS, installed, package, run};
+use crate::build::{C99, Linked, WARNINGS, installed, package, program, run};
 
 #[test]
 fn a_library_in_c_records_into_the_program_that_loads_it() {
@@ -167,4 +167,55 @@ fn a_second_copy_in_the_process_has_a_recorder_and_a_session_of_its_own() {
     assert_eq!(trees, ["in the copy(by name)"]);
     // It has left destructors with this thread.
     std::mem::forget(copy);
+}
+
+#[test]
+fn two_copies_that_the_environment_asks_for_say_what_a_signal_does() {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let program = program(C99, "copies.c", Linked::Static, &["-ldl"], folder.path());
+    let library = installed().join("lib/libzprof.so");
+    let logs = folder.path().join("logs");
+    let mut command = Command::new(&program);
+    command.arg(&library).env("ZPROF", &logs).env("ZPROF_SESSION", "run").env("ZPROF_PJRT", "off");
+    for name in ["RANK", "SLURM_PROCID"] {
+        command.env_remove(name);
+    }
+    let (stdout, stderr) = run(&mut command);
+    assert_eq!(stdout, "1 1\n");
+    let run = logs.join("plugins/profile/run");
+    let mut names: Vec<String> = std::fs::read_dir(&run)
+        .expect("the run is there")
+        .map(|entry| entry.expect("it can be listed").file_name().to_string_lossy().into_owned())
+        .collect();
+    names.sort();
+    let process = names[2].strip_prefix("profiling_").and_then(|rest| rest.strip_suffix(".trace.json"));
+    let host = format!("profiling_{}", process.expect("a number stands there"));
+    let pair = |host: &str| [format!("{host}.trace.json"), format!("{host}.xplane.pb")];
+    assert_eq!(names, [pair("profiling"), pair(&host)].concat());
+
+    let [first, second] = ["profiling", &host].map(|host| run.join(format!("{host}.xplane.pb")));
+    let place = format!(
+        "another copy of zprof in this process, in `{}`, writes `{}`; this profile is beside it, in `{}`",
+        program.display(),
+        first.display(),
+        second.display()
+    );
+    let signal = format!(
+        "another copy of zprof in this process, in `{}`, has a session of its own: a signal that ends the process may finish that \
+         one's profile alone",
+        program.display()
+    );
+    let mut lines: Vec<&str> = stderr.lines().collect();
+    assert_eq!(lines.remove(0), format!("zprof: warning: {signal}"), "at its start");
+    let mut expected = vec![
+        format!("zprof: warning: {}", other_copy(&program)),
+        format!("zprof: warning: {}", other_copy(&library)),
+        format!("zprof: warning: {place}"),
+        format!("zprof: {} (0 scopes)", first.display()),
+        format!("zprof: {} (0 scopes)", second.display()),
+    ];
+    expected.sort();
+    // The copies finish in an order of their own.
+    lines.sort_unstable();
+    assert_eq!(lines, expected);
 }
