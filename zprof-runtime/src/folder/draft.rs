@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use super::lock::LOCK;
 use super::{Folder, Kind, is_alive, sync_file, system};
+use crate::os::process_id;
 
 /// How many temporary names are tried: those of processes of this number that were killed may still be there.
 const MAX_TRIES: u32 = 1_000;
@@ -42,7 +43,7 @@ impl Draft {
         let mut attempt = 0;
         loop {
             // Short whatever the target is called, as names are limited.
-            let name = format!("{START}{}-{attempt}{END}", std::process::id());
+            let name = format!("{START}{}-{attempt}{END}", process_id());
             match folder.create_new(&name) {
                 // Between these two calls another process may have taken the file for an abandoned one: it has the lock
                 // then, or has had it and has removed the file.
@@ -165,7 +166,7 @@ fn is_abandoned(folder: &Folder, name: &str) -> bool {
     }
     let Ok(file) = folder.system.open_lock(name.as_ref(), folder.is_shared, false) else { return false };
     let process = if is_lock { super::lock::owner(&file).process } else { process };
-    let is_dead = process.is_some_and(|process| process == std::process::id() || !is_alive(process));
+    let is_dead = process.is_some_and(|process| process == process_id() || !is_alive(process));
     match system::lock(&file) {
         // The lock is given back when the file is closed. Who tries to have it until then sees that its owner is dead, and
         // tries again.
@@ -209,7 +210,7 @@ mod tests {
     #[test]
     fn temporary_files_go_when_nobody_writes_them() {
         let (place, folder) = folder();
-        let own = std::process::id();
+        let own = process_id();
         // No process has the highest number; the parent lives.
         let (dead, alive) = (u32::MAX >> 1, std::os::unix::process::parent_id());
         let draft = Draft::create(&folder).expect("the folder is writable");

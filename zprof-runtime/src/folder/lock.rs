@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use super::draft::is_same;
 use super::{Folder, is_alive, system};
+use crate::os::process_id;
 
 /// How the name of a lock ends.
 pub(super) const LOCK: &str = ".lock";
@@ -66,7 +67,7 @@ impl Folder {
             match system::lock(&file) {
                 Ok(true) if is_same(self, &file_name, &file) => {
                     let place = Some((self.try_clone()?, file_name));
-                    let lock = Lock { place, file, process: std::process::id() };
+                    let lock = Lock { place, file, process: process_id() };
                     // A lock without a name on it is one too.
                     let _ = lock.sign();
                     return Ok(Locked::Held(lock));
@@ -100,7 +101,7 @@ impl Folder {
     pub fn lock_whole(&self, is_alone: bool) -> io::Result<Option<Lock>> {
         let file = self.system.reopen()?;
         let is_locked = if is_alone { system::lock(&file)? } else { system::lock_shared(&file)? };
-        Ok(is_locked.then(|| Lock { place: None, file, process: std::process::id() }))
+        Ok(is_locked.then(|| Lock { place: None, file, process: process_id() }))
     }
 }
 
@@ -119,14 +120,14 @@ impl Lock {
     /// Whether this process took the lock, and did not inherit it by a fork.
     #[must_use]
     pub fn is_own(&self) -> bool {
-        self.process == std::process::id()
+        self.process == process_id()
     }
 
     fn sign(&self) -> io::Result<()> {
         let mut file = &self.file;
         self.file.set_len(0)?;
         file.rewind()?;
-        file.write_all(std::process::id().to_string().as_bytes())
+        file.write_all(process_id().to_string().as_bytes())
     }
 }
 
@@ -172,7 +173,7 @@ mod tests {
         let lock = held(folder.lock("host"));
         let other = held(folder.lock("other"));
         match folder.lock("host") {
-            Ok(Locked::Taken(owner)) => assert_eq!(owner.process, Some(std::process::id())),
+            Ok(Locked::Taken(owner)) => assert_eq!(owner.process, Some(process_id())),
             other => panic!("{other:?}"),
         }
         assert!(lock.is_held_in(&folder));
@@ -204,7 +205,7 @@ mod tests {
         fs::write(place.path().join(".zprof-host.lock"), (u32::MAX >> 1).to_string()).expect("it is writable");
         let lock = held(folder.lock("host"));
         let text = fs::read_to_string(place.path().join(".zprof-host.lock")).expect("the file is there");
-        assert_eq!(text, std::process::id().to_string());
+        assert_eq!(text, process_id().to_string());
         fs::remove_file(place.path().join(".zprof-host.lock")).expect("it is there");
         assert!(!lock.is_held_in(&folder), "its name is gone");
     }
