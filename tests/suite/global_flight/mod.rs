@@ -157,7 +157,8 @@ fn snapshots_under_full_load_are_whole() {
         }
         let unit = 2 * THREADS * (BYTES + ((3 * 64) << 10));
         let allocated = zprof_runtime::__test::recorder_bytes();
-        assert!(allocated <= unit + (48 << 20), "{allocated} bytes for rings of {BYTES}");
+        // The helper keeps some ready, and rings grow while the system puts a snapshot aside that is about to hold them.
+        assert!(allocated <= unit + (96 << 20), "{allocated} bytes for rings of {BYTES}");
         load.wait_for(begun.iter().max().expect("there are threads") + 10_000);
     }
     let begun = load.begun();
