@@ -17,6 +17,8 @@ pub mod error;
 #[doc(hidden)]
 pub mod folder;
 #[cfg(not(zprof_loom))]
+pub(crate) mod laps;
+#[cfg(not(zprof_loom))]
 pub(crate) mod os;
 pub mod site;
 #[allow(unsafe_code)] // values write themselves into slots of the stream

@@ -3,6 +3,7 @@
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::error::Error;
+use std::ffi::{CStr, CString};
 use std::fs;
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::process::CommandExt as _;
@@ -74,6 +75,11 @@ fn main() -> Outcome {
         ["exec"] => return Err(Command::new(env::current_exe()?).arg("return").exec().into()),
         ["move"] => env::set_current_dir("/")?,
         ["threads"] => threads()?,
+        ["copies", library] => {
+            println!("{}", plugin(library, c"copy_from_env", false)?);
+            wait()?;
+        }
+        ["unloaded", library] => println!("{}", plugin(library, c"copy_start", true)?),
         _ => return Err(format!("no such part: {arguments:?}").into()),
     }
     Ok(())
@@ -140,6 +146,28 @@ fn deep(level: u64) -> u64 {
     let mut room = [level; 512];
     hint::black_box(&mut room);
     deep(level + 1) + room[7]
+}
+
+/// Calls a function of a plugin that has a copy of zprof of its own, on a thread that ends then, and closes the plugin.
+fn plugin(library: &str, name: &'static CStr, closes: bool) -> Result<bool, Box<dyn Error>> {
+    let library = CString::new(library)?;
+    let call = move || {
+        // SAFETY: the name ends at a NUL, and the plugin's initialisers are those of Rust's library.
+        let handle = unsafe { libc::dlopen(library.as_ptr(), libc::RTLD_NOW) };
+        assert!(!handle.is_null(), "the plugin can be loaded");
+        // SAFETY: the handle is one, and the name ends at a NUL.
+        let function = unsafe { libc::dlsym(handle, name.as_ptr()) };
+        assert!(!function.is_null(), "the plugin has the function");
+        // SAFETY: the function of this name is of this type.
+        let function: extern "C" fn() -> bool = unsafe { std::mem::transmute(function) };
+        (handle.expose_provenance(), function())
+    };
+    let (handle, answer) = thread::spawn(call).join().map_err(|_| "the thread panicked")?;
+    if closes {
+        // SAFETY: the handle is one, and nothing of the plugin is used after this.
+        assert_eq!(unsafe { libc::dlclose(std::ptr::with_exposed_provenance_mut(handle)) }, 0);
+    }
+    Ok(answer)
 }
 
 fn raise(signal: i32) {

@@ -1,5 +1,6 @@
 //! Programs that profile themselves because the environment asks for it, in processes of their own.
 
+mod copies;
 mod ends;
 mod forks;
 mod signals;

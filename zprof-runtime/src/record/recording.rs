@@ -10,7 +10,8 @@ use super::log::{Gone, Stream};
 use super::registry::Word;
 use super::steady::Steady;
 use super::thread::{LOCAL, Local, SHARED};
-use crate::clock::{Anchor, Laps, Source, Timeline};
+use crate::clock::{Anchor, Source, Timeline};
+use crate::laps::Laps;
 
 /// How far ticks of different processors may be apart without being at fault, in picoseconds.
 const SLACK_PS: u64 = 1_000_000_000;

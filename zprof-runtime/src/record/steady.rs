@@ -12,7 +12,7 @@
 //! The drain takes a record after the stop, or a begin without an end, by its tick. So this comes before it.
 
 use super::decode::{Retimed, Words};
-use crate::clock::Laps;
+use crate::laps::Laps;
 
 /// What the session knows of its clock.
 #[derive(Clone, Debug)]

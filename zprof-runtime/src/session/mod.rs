@@ -6,6 +6,7 @@ mod device;
 mod ends;
 pub(crate) mod env;
 mod exit;
+mod faults;
 mod files;
 mod host;
 mod linkage;
@@ -27,19 +28,19 @@ use std::time::{Duration, Instant};
 
 use self::device::{Collected, Device, Piece, Taken};
 pub use self::exit::{finish, init_from_env};
+use self::faults::faults_of_clock;
 use self::files::RunFiles;
 use self::host::{Host, Loss, Part};
 pub use self::linkage::Linkage;
 use self::ongoing::{Content, Ongoing};
 pub use self::options::{AdvancedValue, DeviceType, ProfilerOptions, SessionId};
-use self::place::Place;
+use self::place::{Place, check_system};
 pub use self::platform::Platform;
 use self::snapshot::Running;
 pub use self::snapshot::snapshot;
 use crate::ENABLED;
 use crate::clock::realtime_ns;
 use crate::error::{Error, ErrorKind, Result};
-use crate::os;
 use crate::pjrt::Plugin;
 use crate::record::directives::Directives;
 use crate::record::recording::{Recorded, Recording, Settings, recycle, trim};
@@ -284,19 +285,6 @@ impl Drop for Profiler {
     }
 }
 
-/// An error where the system has no sessions; `what` could not be done.
-fn check_system(what: &str) -> Result<()> {
-    if os::HAS_SESSIONS {
-        return Ok(());
-    }
-    Err(Error::new(
-        ErrorKind::Unsupported,
-        format!(
-            "{what}: WebAssembly lacks the threads and clocks that a session needs; run the program elsewhere to profile it"
-        ),
-    ))
-}
-
 /// Says what of these options cannot work.
 fn check(options: &ProfilerOptions) -> Result<()> {
     let invalid = |message: String| Err(Error::new(ErrorKind::InvalidInput, message));
@@ -532,38 +520,6 @@ fn warnings(losses: &[Loss], unplaced: Unplaced, steps_ns: &[i64], options: &Pro
     }
     for step in steps_ns {
         warnings.push(format!("the wall clock was set by {step} ns during the session; times go on from its start"));
-    }
-    warnings
-}
-
-/// The warnings about a clock that is at fault; `unsteady` threads have ticks that go back or lie outside of the session.
-fn faults_of_clock(recorded: &Recorded, unsteady: usize) -> Vec<String> {
-    let name = recorded.source.name();
-    let cure = "the variable `ZPROF_CLOCK=system` of `init_from_env` takes the system's clock instead";
-    let mut warnings = Vec::new();
-    if recorded.is_distrusted {
-        warnings.push(format!(
-            "the system has found the clock `{name}` unstable since the session started; every scope is kept, but its times \
-             may be wrong; {cure}"
-        ));
-    }
-    if let Some((lowest, highest)) = recorded.timeline.rates {
-        warnings.push(format!(
-            "the clock `{name}` changed its rate: it made {lowest} to {highest} ticks a second; times follow the system's \
-             clock from second to second; {cure}"
-        ));
-    }
-    let steps = recorded.steady.laps.steps();
-    if steps != 0 {
-        warnings.push(format!(
-            "the clock `{name}` went back {steps} times during the session; every scope is kept, at a time that the system's \
-             clock gives; {cure}"
-        ));
-    } else if unsteady != 0 {
-        warnings.push(format!(
-            "the clock `{name}` went back on {unsteady} threads, or differs between processors; every scope is kept, but some \
-             are shown too short or at another time; {cure}"
-        ));
     }
     warnings
 }

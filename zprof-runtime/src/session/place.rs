@@ -66,3 +66,16 @@ impl Drop for Place {
         ACTIVE.store(0, Ordering::Release);
     }
 }
+
+/// An error where the system has no sessions; `what` could not be done.
+pub(super) fn check_system(what: &str) -> Result<()> {
+    if crate::os::HAS_SESSIONS {
+        return Ok(());
+    }
+    Err(Error::new(
+        ErrorKind::Unsupported,
+        format!(
+            "{what}: WebAssembly lacks the threads and clocks that a session needs; run the program elsewhere to profile it"
+        ),
+    ))
+}

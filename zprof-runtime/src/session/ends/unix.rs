@@ -4,6 +4,11 @@
 //! A handler here belongs to a signal that had its default effect. It does nothing once the program has put another in
 //! its place. A library of handlers would not tell that: it calls all of them, and ours must not end a program that means
 //! to end itself.
+//!
+//! A process may hold several copies of zprof, such as a program's and a plugin's, with a session each. A handler of another
+//! copy is recognised by the signals that it blocks. The copy that comes later takes its place, and puts it back when its own
+//! session is finished, before it sends the signal again. So each copy finishes its session in turn, and the first one ends
+//! the process.
 
 use std::ffi::{c_int, c_void};
 use std::io::{self, Read as _};
@@ -13,11 +18,13 @@ use std::os::unix::net::UnixStream;
 use std::process;
 use std::ptr::{null, null_mut};
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU8, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU8, AtomicU32, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use libc::{SIG_DFL, SIGABRT, SIGHUP, SIGINT, SIGTERM, SIGUSR2, siginfo_t, sigset_t};
+use libc::{
+    SIG_DFL, SIGABRT, SIGCHLD, SIGHUP, SIGINT, SIGTERM, SIGURG, SIGUSR2, SIGVTALRM, SIGWINCH, siginfo_t, sigset_t,
+};
 
 use super::super::exit;
 use crate::atomic::AtomicU64;
@@ -26,6 +33,15 @@ use crate::record::recording::keep_out;
 use crate::record::{abort, silence};
 
 const CAUGHT: [c_int; 5] = [SIGTERM, SIGINT, SIGHUP, SIGABRT, SIGUSR2];
+
+/// The handlers of another copy of zprof that ours stand in the place of, in the order of `CAUGHT`, or 0.
+static BEFORE: [AtomicUsize; CAUGHT.len()] = [const { AtomicUsize::new(0) }; CAUGHT.len()];
+
+/// Signals that are blocked while a handler of zprof runs. They could well wait; that just these are blocked, and no others,
+/// marks the handler as one of zprof's, in whichever copy. So they must stay what they are in all versions.
+const BLOCKED: [c_int; 4] = [SIGCHLD, SIGURG, SIGVTALRM, SIGWINCH];
+
+const HANDLER_FLAGS: c_int = libc::SA_RESTART | libc::SA_ONSTACK | libc::SA_SIGINFO;
 
 /// Signals that stay unblocked everywhere: a thread that makes one itself ends the process anyhow.
 const OWN_FAULTS: [c_int; 6] = [SIGABRT, libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE, libc::SIGTRAP];
@@ -199,7 +215,7 @@ fn ring(signal: c_int) -> bool {
     sent == 1
 }
 
-extern "C" fn on_signal(signal: c_int, info: *mut siginfo_t, _context: *mut c_void) {
+extern "C" fn on_signal(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
     let errno = errno::keep();
     if !is_watched() {
         // The child of a fork that called no function of ours.
@@ -217,6 +233,7 @@ extern "C" fn on_signal(signal: c_int, info: *mut siginfo_t, _context: *mut c_vo
     } else if signal == SIGUSR2 {
         // Where it cannot be taken there is no snapshot, and nothing else.
         let _asked = is_ours(signal) && ring(signal);
+        pass_on(signal, info, context);
     } else if is_ours(signal) {
         end_soon(signal);
     }
@@ -254,10 +271,25 @@ fn end_soon(signal: c_int) {
     }
 }
 
-/// Gives the signal its default effect and sends it to this thread. A handler may call this: it comes when that returns.
+/// Calls the handler of another copy that ours stands in the place of, if there is one. A handler may call this.
+fn pass_on(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
+    let Some(handler) = before(signal) else { return };
+    // SAFETY: `catch` has found that address as the handler of another copy of zprof, which takes what SA_SIGINFO gives, and
+    // which keeps its code loaded.
+    let handler: extern "C" fn(c_int, *mut siginfo_t, *mut c_void) = unsafe { std::mem::transmute(handler) };
+    handler(signal, info, context);
+}
+
+/// The handler of another copy that ours stands in the place of.
+fn before(signal: c_int) -> Option<usize> {
+    let index = CAUGHT.iter().position(|caught| *caught == signal)?;
+    Some(BEFORE[index].load(Ordering::Relaxed)).filter(|handler| *handler != 0)
+}
+
+/// Gives the signal back to another copy of zprof, or else its default effect, and sends it to this thread. A handler may
+/// call this: it comes when that returns.
 fn end_by(signal: c_int) {
-    let mut action = no_action();
-    action.sa_sigaction = SIG_DFL;
+    let action = before(signal).map_or_else(no_action, action_of);
     // SAFETY: the action is a valid one, and the old one is not asked for.
     unsafe { libc::sigaction(signal, &raw const action, null_mut()) };
     // SAFETY: raise only sends a signal.
@@ -276,14 +308,17 @@ fn die_of(signal: c_int) {
     }
 }
 
-/// Catches the signal if it has its default effect.
+/// Catches the signal if it has its default effect or a handler of another copy of zprof.
 fn catch(signal: c_int) -> io::Result<()> {
-    if effect(signal) != Some(SIG_DFL) {
+    let Some(present) = present(signal) else { return Ok(()) };
+    let is_copy = is_zprof(&present) && present.sa_sigaction != our_handler();
+    if present.sa_sigaction != SIG_DFL && !is_copy {
         return Ok(());
     }
-    let mut action = no_action();
-    action.sa_sigaction = our_handler();
-    action.sa_flags = libc::SA_RESTART | libc::SA_ONSTACK | libc::SA_SIGINFO;
+    if let Some(index) = CAUGHT.iter().position(|caught| *caught == signal) {
+        BEFORE[index].store(if is_copy { present.sa_sigaction } else { 0 }, Ordering::Relaxed);
+    }
+    let action = action_of(our_handler());
     // SAFETY: the handler takes what SA_SIGINFO gives and calls only what a handler may call.
     let status = unsafe { libc::sigaction(signal, &raw const action, null_mut()) };
     if status == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
@@ -295,16 +330,37 @@ fn our_handler() -> usize {
     handler as usize
 }
 
+/// Whether the signal has our handler, or one of another copy, which calls ours. A handler may call this.
 fn is_ours(signal: c_int) -> bool {
-    effect(signal) == Some(our_handler())
+    present(signal).is_some_and(|present| present.sa_sigaction == our_handler() || is_zprof(&present))
 }
 
 /// What the signal does now. A handler may call this.
-fn effect(signal: c_int) -> Option<usize> {
+fn present(signal: c_int) -> Option<libc::sigaction> {
     let mut action = no_action();
     // SAFETY: no new action is given, and the old one goes to a live variable.
     let status = unsafe { libc::sigaction(signal, null(), &raw mut action) };
-    (status == 0).then_some(action.sa_sigaction)
+    (status == 0).then_some(action)
+}
+
+/// Whether an action is a handler of zprof's, in whichever copy. A handler may call this.
+fn is_zprof(action: &libc::sigaction) -> bool {
+    // SAFETY: the set is live, and the signal is one that the system knows.
+    let blocks = |signal: c_int| unsafe { libc::sigismember(&raw const action.sa_mask, signal) } == 1;
+    const OTHERS: [c_int; 6] = [SIGHUP, SIGINT, SIGTERM, SIGUSR2, libc::SIGALRM, libc::SIGPIPE];
+    action.sa_flags & libc::SA_SIGINFO != 0 && BLOCKED.into_iter().all(blocks) && !OTHERS.into_iter().any(blocks)
+}
+
+/// A handler of zprof's, with the signals that mark it as one.
+fn action_of(handler: usize) -> libc::sigaction {
+    let mut action = no_action();
+    action.sa_sigaction = handler;
+    action.sa_flags = HANDLER_FLAGS;
+    for signal in BLOCKED {
+        // SAFETY: the set is live and valid, and the signal is one that the system knows.
+        unsafe { libc::sigaddset(&raw mut action.sa_mask, signal) };
+    }
+    action
 }
 
 /// The default action, without flags and without signals that it blocks.
