@@ -179,6 +179,116 @@ fn all_that_holds_text() {
 }
 
 #[test]
+fn values_of_the_standard_library() {
+    use std::ffi::OsStr;
+    use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+    use std::num::NonZero;
+    use std::path::{Path, PathBuf};
+    use std::time::Duration;
+
+    let path = PathBuf::from("weights/ü.bin");
+    let values = recorded_values![
+        Duration::from_millis(1500),
+        Duration::MAX,
+        NonZero::new(7_u8),
+        NonZero::new(-7_i64),
+        NonZero::new(1_u128 << 64),
+        u128::MAX,
+        i128::MIN,
+        IpAddr::V4(Ipv4Addr::LOCALHOST),
+        Ipv6Addr::from([0xabcd; 8]),
+        SocketAddr::from(([127, 0, 0, 1], 8080)),
+        path,
+        Path::new(""),
+        Cow::Borrowed(Path::new("a")),
+        OsStr::new("os"),
+        Box::new(3_u8),
+        Rc::new(2.5),
+        Arc::new(String::from("shared")),
+        Cow::Borrowed(&4_u32),
+        Some(Arc::<Path>::from(Path::new("b"))),
+    ];
+    let expected = [
+        Stat::Double(1.5),
+        Stat::Double(Duration::MAX.as_secs_f64()),
+        Stat::Int(7),
+        Stat::Int(-7),
+        text("18446744073709551616"),
+        text("340282366920938463463374607431768211455"),
+        text("-170141183460469231731687303715884105728"),
+        text("127.0.0.1"),
+        text("abcd:abcd:abcd:abcd:abcd:abcd:abcd:abcd"),
+        text("127.0.0.1:8080"),
+        text("weights/ü.bin"),
+        text(""),
+        text("a"),
+        text("os"),
+        Stat::Int(3),
+        Stat::Double(2.5),
+        text("shared"),
+        Stat::Int(4),
+        text("b"),
+    ];
+    assert_eq!(values, expected);
+}
+
+/// Prints itself, and records a scope of its own with text while it does.
+struct Recording;
+
+impl std::fmt::Display for Recording {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let inner = 5;
+        zprof::scope!("printed", %inner);
+        f.write_str("itself")
+    }
+}
+
+#[zprof::trace(%n, debug = ?text)]
+fn with_text(n: u32, text: &str) -> u32 {
+    n
+}
+
+#[test]
+fn values_that_print_themselves() {
+    let long = "ü".repeat(600);
+    let recorded = recorded(|| {
+        let pair = (1, "a");
+        zprof::scope!("both", ?pair, a = %pair.1, b = ?pair.1, c = %format_args!("{}-{}", pair.0, 2));
+        zprof::scope!("long", %long);
+        zprof::scope!("nested", a = %Recording, b = %Recording);
+        zprof::instant!("instant", ?pair);
+        assert_eq!(with_text(3, "x"), 3);
+    });
+    let cut = format!("{}…", "ü".repeat(512));
+    let printed = stats([("inner", "5".into())]);
+    let expected = [
+        (
+            "both",
+            &stats([("pair", "(1, \"a\")".into()), ("a", "a".into()), ("b", "\"a\"".into()), ("c", "1-2".into())]),
+        ),
+        ("long", &stats([("long", cut.as_str().into())])),
+        ("printed", &printed),
+        ("printed", &printed),
+        ("nested", &stats([("a", "itself".into()), ("b", "itself".into())])),
+        ("instant", &stats([("pair", "(1, \"a\")".into())])),
+        ("with_text", &stats([("n", "3".into()), ("debug", "\"x\"".into())])),
+    ];
+    assert_eq!(recorded.own_line().told(), expected);
+}
+
+#[test]
+fn values_are_not_printed_while_nothing_records() {
+    struct Never;
+    impl std::fmt::Debug for Never {
+        fn fmt(&self, _: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            panic!("nothing records");
+        }
+    }
+    zprof::scope!("silent", value = ?Never);
+    zprof::instant!("silent", value = ?Never);
+}
+
+#[test]
 fn text_of_every_length_around_a_word_and_of_more_than_a_chunk() {
     let alphabet: String = ('a'..='z').collect();
     let mut texts: Vec<String> = (0..=17).map(|len| alphabet[..len].to_owned()).collect();

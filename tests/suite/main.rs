@@ -35,6 +35,7 @@ mod global_values;
 #[cfg(unix)]
 mod interrupted;
 mod json;
+mod lints;
 mod perfetto;
 mod pjrt;
 mod pjrt_example;

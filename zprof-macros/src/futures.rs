@@ -62,19 +62,22 @@ pub(crate) fn async_fn(
     asyncness: usize,
 ) -> TokenStream {
     let recorded = recorded(path, label, args, &function, asyncness);
-    with_the_written(args, recorded, &function, &expand::entry(path, args))
+    with_the_written(path, args, recorded, &function, &expand::entry(path, args))
 }
 
 /// The function that is recorded, and for tools the function as it was written, with `checked`, which has its metadata, in
 /// front of its statements.
-fn with_the_written(args: &Args, recorded: TokenStream, function: &Function, checked: &TokenStream) -> TokenStream {
-    if args.ret.get().is_some() || args.err.get().is_some() {
-        // The value is looked at from outside, which tools must check as well.
-        return recorded;
-    }
+pub(crate) fn with_the_written(
+    path: &TokenStream,
+    args: &Args,
+    recorded: TokenStream,
+    function: &Function,
+    checked: &TokenStream,
+) -> TokenStream {
+    let told = outcome::looked_at(path, args, function);
     let Parts { attributes, items, rest, span } = Parts::of(&function.body);
     let head = function.head.iter();
-    let body = braced(quote!(#attributes #items #checked #rest), span);
+    let body = braced(quote!(#attributes #items #checked #told #rest), span);
     quote_spanned! {Span::mixed_site()=>
         #[cfg(not(any(clippy, doc)))]
         #recorded
@@ -399,7 +402,7 @@ pub(crate) fn tail(path: &TokenStream, label: &str, args: &Args, function: &Func
         let description = expand::description(path, label, args);
         quote_spanned!(Span::mixed_site()=> let __zprof_task = #description;)
     });
-    Some(with_the_written(args, quote!(#(#head)* #recorded), function, &checked.into_token_stream()))
+    Some(with_the_written(path, args, quote!(#(#head)* #recorded), function, &checked.into_token_stream()))
 }
 
 /// Where the expression at the end begins, if that is an `async` block or calls on one.

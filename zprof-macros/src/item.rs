@@ -4,7 +4,7 @@
 //! opened.
 
 use proc_macro2::{Delimiter, Ident, Span, TokenStream, TokenTree};
-use quote::{ToTokens, quote, quote_spanned};
+use quote::{quote, quote_spanned};
 use syn::ext::IdentExt;
 
 use crate::args::{Args, Place};
@@ -97,11 +97,11 @@ fn function(
         return Some(function);
     }
     let guard = expand::guard(&expand::opening(&path, &label, args));
-    let body = if args.ret.get().is_some() || args.err.get().is_some() {
-        outcome::body(&path, args, &function, &guard)
-    } else {
-        body::with_guard(&function.body, &guard).to_token_stream()
-    };
+    if args.ret.get().is_some() || args.err.get().is_some() {
+        let (head, body) = (function.head.iter(), outcome::body(&path, args, &function, &guard));
+        return Some(futures::with_the_written(&path, args, quote!(#(#head)* #body), &function, &guard));
+    }
+    let body = body::with_guard(&function.body, &guard);
     let head = function.head;
     Some(quote!(#(#head)* #body))
 }

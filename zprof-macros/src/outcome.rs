@@ -12,7 +12,7 @@ use crate::body::{Parts, braced};
 use crate::errors::Errors;
 use crate::expand;
 use crate::function::{Function, inferred};
-use crate::tokens::is_punct;
+use crate::tokens::{is_punct, is_word};
 
 /// Rules over the return type, as far as it is written.
 pub(crate) fn check(args: &Args, function: &Function, errors: &mut Errors) {
@@ -76,6 +76,29 @@ pub(crate) fn traced(path: &TokenStream, args: &Args, description: &TokenStream,
             #poll,
             |__zprof_guard: &#path::__private::Guard, __zprof_value: &_| { #told },
         )
+    }
+}
+
+/// The statement that only has the types of what `ret` and `err` record looked at; it does nothing. None where the
+/// returned type has no name.
+pub(crate) fn looked_at(path: &TokenStream, args: &Args, function: &Function) -> Option<TokenStream> {
+    let output = function.output();
+    let has_no_name = output.is_empty() || is_never(output) || inferred(output).iter().any(is_inferred);
+    if has_no_name || args.ret.get().is_none() && args.err.get().is_none() {
+        return None;
+    }
+    let here = Span::mixed_site();
+    let told = told(path, args, true);
+    Some(quote_spanned! {here=>
+        let __zprof_told = |__zprof_guard: &#path::__private::Guard, __zprof_value: &#(#output)*| { #told };
+    })
+}
+
+/// Whether a `_` stands in the token.
+fn is_inferred(token: &TokenTree) -> bool {
+    match token {
+        TokenTree::Group(inner) => inner.stream().into_iter().any(|token| is_inferred(&token)),
+        token => is_word(token, "_"),
     }
 }
 

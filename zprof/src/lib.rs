@@ -61,7 +61,7 @@ pub use zprof_macros::Value;
 /// | argument | |
 /// |---|---|
 /// | `"name"` or `name = "name"` | what the scope is called, instead of the function's identifier |
-/// | `key = expression`, `key`, `self.key` | metadata, read at entry, by reference, and only when something listens; see [`scope!`] |
+/// | `key = expression`, `key`, `self.key` | metadata, read at entry, by reference, and only when something listens; `%` or `?` in front records its text; see [`scope!`] |
 /// | `ret` | the returned value, which must be a [`Value`](trait@Value), as `return`; with `err`, that of `Ok` |
 /// | `err` | the text of a returned error as `error`, cut to 256 bytes |
 /// | `level = critical \| info \| verbose` | how much detail it is; critical where it is not said |

@@ -34,7 +34,19 @@
 /// # Model { layers: 2 }.forward(&[1], "a");
 /// ```
 ///
+/// A value of any other type is recorded as text by `key = %value`, where it implements `Display`, or `key = ?value`, where it
+/// implements `Debug`; `%value` and `?value` alone take the variable's name as the key. The text is made only while something
+/// listens, and cut to 1,024 bytes.
+///
+/// ```
+/// # let (error, shape) = (std::fmt::Error, [2, 3]);
+/// zprof::scope!("retry", %error, ?shape, last = ?shape.last());
+/// ```
+///
 /// # Names
+///
+/// A name is no format string: `{i}` in it is an error, since what changes is metadata. A brace of the name itself is written
+/// twice: `scope!("GET /users/{{id}}")`.
 ///
 /// Behind `dyn` stands an expression that gives the name: a string, read as metadata is, only when something listens. So it
 /// may cost something, as `format!` does. What varies much is better metadata, by which viewers do not group: a session keeps

@@ -77,6 +77,28 @@ async fn boxed_error(text: &str) -> Result<u32, Box<dyn Error + Send + Sync>> {
     Ok(number)
 }
 
+struct Key<'a>(&'a str);
+
+impl<'a> From<&'a str> for Key<'a> {
+    fn from(text: &'a str) -> Self {
+        Self(text)
+    }
+}
+
+#[zprof::trace]
+async fn anonymous(values: impl IntoIterator<Item = &u32>, key: impl Into<Key<'_>>) -> usize {
+    later().await;
+    let sum: u32 = values.into_iter().sum();
+    usize::try_from(sum).unwrap_or(0) + key.into().0.len()
+}
+
+#[zprof::trace]
+#[must_use]
+async fn must_use(#[expect(unused_variables)] n: u32, #[cfg_attr(all(), allow(unused_variables))] m: u32) -> u32 {
+    later().await;
+    5
+}
+
 #[zprof::trace]
 async fn iterator(end: u32) -> impl Iterator<Item = u32> {
     later().await;
@@ -358,6 +380,7 @@ fn futures_do_what_they_did() {
     let told = |text| block_on(must_be_send(boxed_error(text))).map_err(|error| error.to_string());
     assert_eq!(told("5"), Ok(5));
     assert_eq!((told("").is_err(), told("x").is_err()), (true, true));
+    assert_eq!((block_on(anonymous(&[1, 2], "key")), block_on(must_use(1, 2))), (6, 5));
     assert_eq!(block_on(iterator(3)).collect::<Vec<_>>(), [0, 1, 2]);
     assert_eq!(block_on(failing_iterator(3)).map(Iterator::collect::<Vec<_>>), Ok(vec![1, 2]));
     assert_eq!(block_on(coerces()).map(block_on), Ok(7));

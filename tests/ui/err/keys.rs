@@ -23,6 +23,6 @@ fn main() {
     zprof::scope!("a", level);
     zprof::scope!("a", name, 7);
     zprof::scope!("a", self = 1);
-    zprof::scope!("a", ?step);
+    zprof::scope!("a", %);
     zprof::scope!("a", type);
 }

@@ -296,7 +296,7 @@ impl fmt::Debug for Guard {
 ///
 /// Made by `zprof::span!`. It ends when it is dropped or by [`end`](Span::end), and stays on its thread.
 #[derive(Debug)]
-#[must_use = "the span ends when it is dropped"]
+#[must_use = "the span ends at once unless it is held by a name: `let span = …`, as `let _ = …` ends it too"]
 pub struct Span(Guard);
 
 impl Span {
