@@ -24,7 +24,6 @@
 pub mod abi;
 #[allow(unsafe_code)] // as above
 mod names;
-#[allow(unsafe_code)] // guards are kept as words
 mod open;
 mod recorder;
 #[allow(unsafe_code)] // as above

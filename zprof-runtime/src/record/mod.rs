@@ -41,7 +41,7 @@ mod off;
 pub(crate) mod outcome;
 mod pool;
 #[cfg(not(zprof_loom))]
-#[allow(unsafe_code)] // values write themselves into slots of the stream, and guards are kept as words
+#[allow(unsafe_code)] // values write themselves into slots of the stream
 pub(crate) mod raw;
 #[cfg(not(zprof_loom))]
 pub(crate) mod recording;
