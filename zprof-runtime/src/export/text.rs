@@ -189,6 +189,7 @@ fn put_general<const DIGITS: usize>(out: &mut Vec<u8>, value: f64) {
 
 #[cfg(test)]
 mod tests {
+    #[cfg(unix)] // where C's own function is the model
     use proptest::prelude::*;
 
     use super::*;

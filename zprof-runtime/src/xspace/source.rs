@@ -63,7 +63,6 @@ impl Source for &[u8] {
 #[cfg(test)]
 mod tests {
     use std::io::Write;
-    use std::path::Path;
 
     use super::*;
 
@@ -88,6 +87,8 @@ mod tests {
     #[cfg(unix)]
     #[test]
     fn what_has_no_size_is_refused() {
+        use std::path::Path;
+
         for path in [Path::new("/dev/null"), Path::new("/")] {
             let error = File::open(path).and_then(|file| file.size()).expect_err("is no regular file");
             assert_eq!(error.to_string(), "not a regular file; copy its content into one", "{}", path.display());
