@@ -81,6 +81,10 @@ impl Folder {
                     if owner.process.is_some_and(is_alive) || tries >= TRIES {
                         return Ok(Locked::Taken(owner));
                     }
+                    #[expect(
+                        clippy::disallowed_methods,
+                        reason = "to wait for the lock is to wait for an owner that keeps it"
+                    )]
                     std::thread::sleep(PAUSE);
                 }
                 Err(error) => return Ok(Locked::Unsupported(error)),

@@ -201,7 +201,7 @@ impl Profiler {
             Ok(device) => {
                 Running::publish(recording.live(), &self.options, &files, device.name());
                 place.settle();
-                let (recording, device) = (Box::new(recording), Box::new(device));
+                let (recording, device, files) = (Box::new(recording), Box::new(device), Box::new(files));
                 self.session =
                     Some(Ongoing::begin(Content::Running { recording, device, files, place }, &self.options));
                 Ok(())

@@ -51,7 +51,7 @@ pub(super) enum Content {
     Running {
         recording: Box<Recording>,
         device: Box<Device>,
-        files: RunFiles,
+        files: Box<RunFiles>,
         place: Place,
     },
     /// Stopped, but the files could not be written: whoever finishes it next tries again.
@@ -131,7 +131,7 @@ impl Ongoing {
             Some(Content::Unwritten(unwritten)) => unwritten,
             Some(Content::Running { recording, device, files, place }) => {
                 place.unsettle();
-                let unwritten = convert(*recording, *device, files, &self.options, limit);
+                let unwritten = convert(*recording, *device, *files, &self.options, limit);
                 trim(self.options.prefault_bytes);
                 drop(place);
                 Box::new(unwritten)
