@@ -181,7 +181,7 @@ enum {
  * `size` tells them from ours. What the options mean is in the documentation of Rust's ProfilerOptions. */
 typedef struct zprof_options {
     size_t size;                 /* sizeof(zprof_options) */
-    const char *repository_path; /* the log directory; NULL is /tmp/xprof */
+    const char *repository_path; /* the log directory; NULL is /tmp/xprof, or /tmp/xprof-<uid> where that is another user's */
     const char *session_id;      /* name of the run's folder below it, which Windows too can have; NULL is "profiling" */
     const char *hostname;        /* host part of the file names, which Windows too can have; NULL is "profiling" */
     const char *plugin;          /* PJRT plugin: NULL is none, "auto" the one that is found, else the path of its library */

@@ -210,7 +210,7 @@ mod tests {
     #[test]
     fn temporary_files_go_when_nobody_writes_them() {
         let (place, folder) = folder();
-        let own = std::process::id();
+        let own = process_id();
         // No process has the highest number; the parent lives.
         let (dead, alive) = (u32::MAX >> 1, std::os::unix::process::parent_id());
         let draft = Draft::create(&folder).expect("the folder is writable");

@@ -173,7 +173,7 @@ mod tests {
         let lock = held(folder.lock("host"));
         let other = held(folder.lock("other"));
         match folder.lock("host") {
-            Ok(Locked::Taken(owner)) => assert_eq!(owner.process, Some(std::process::id())),
+            Ok(Locked::Taken(owner)) => assert_eq!(owner.process, Some(process_id())),
             other => panic!("{other:?}"),
         }
         assert!(lock.is_held_in(&folder));
@@ -205,7 +205,7 @@ mod tests {
         fs::write(place.path().join(".zprof-host.lock"), (u32::MAX >> 1).to_string()).expect("it is writable");
         let lock = held(folder.lock("host"));
         let text = fs::read_to_string(place.path().join(".zprof-host.lock")).expect("the file is there");
-        assert_eq!(text, std::process::id().to_string());
+        assert_eq!(text, process_id().to_string());
         fs::remove_file(place.path().join(".zprof-host.lock")).expect("it is there");
         assert!(!lock.is_held_in(&folder), "its name is gone");
     }

@@ -88,8 +88,8 @@ struct Session {
 ///
 /// | variable | |
 /// |---|---|
-/// | `ZPROF` | not there, `0`, `off`, `false` or `no`: no profile, and nothing that costs anything. `1`, `on`, `true` or `yes`: a run's folder of its own below `/tmp/xprof`, called by time and process, since two runs, or a program and those that it starts, must not overwrite each other. Else a path. A folder is a log directory, as `1` has `/tmp/xprof`: made if it is not there, relative to the current folder, and `./7` if it has digits alone. What ends in `.xplane.pb` is the file to write, in place of an older one, with the JSON beside it as `.trace.json`; XProf does not find it there, `zprof view` does. Names that end in `.pb`, `.json`, `.gz` or `.pftrace` are refused. |
-/// | `ZPROF_SESSION` | name of the run's folder, so that each run replaces the last; not with a file |
+/// | `ZPROF` | not there, `0`, `off`, `false` or `no`: no profile, and nothing that costs anything. `1`, `on`, `true` or `yes`: a run's folder of its own below `/tmp/xprof`, or `/tmp/xprof-<uid>` where that is another user's, called by time and process, since two runs, or a program and those that it starts, must not overwrite each other. Else a path. A folder is a log directory, as `1` has `/tmp/xprof`: made if it is not there, relative to the current folder, and `./7` if it has digits alone. What ends in `.xplane.pb` is the file to write, in place of an older one, with the JSON beside it as `.trace.json`; XProf does not find it there, `zprof view` does. A process with a rank, as SLURM, MPI, torchrun and JAX give it, writes `<name>_rank<N>.xplane.pb`. Names that end in `.pb`, `.json`, `.gz` or `.pftrace` are refused. |
+/// | `ZPROF_SESSION` | name of the run's folder, so that each run replaces the last, and processes with ranks write one run; not with a file |
 /// | `ZPROF_LEVEL` | [`host_tracer_level`]: `critical`, `info`, `verbose`, or 0 to 255; all levels if not given |
 /// | `ZPROF_FILTER` | [`directives`]: `my_crate::io=verbose,other=off` |
 /// | `ZPROF_BUFFER` | [`max_buffer_bytes`]: `100000`, `64M`, `2G`; 256M if not given |

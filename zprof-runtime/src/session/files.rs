@@ -13,6 +13,7 @@ use super::options::{DEFAULT_PLACE, ProfilerOptions, SessionId};
 use super::{copies, rank, run_names};
 use crate::error::{Error, ErrorKind, Result};
 use crate::folder::{self, Draft, Folder, Links, Lock, Locked};
+use crate::os::process_id;
 use crate::warn::warn;
 
 /// How the name of an XSpace's file ends.
@@ -57,7 +58,7 @@ impl RunFiles {
         }
         let mut session = match &options.session_id {
             SessionId::Named(name) => name.clone(),
-            SessionId::Unique => unique_name(start_ns, std::process::id()),
+            SessionId::Unique => unique_name(start_ns, process_id()),
         };
         let host = options.override_hostname.clone().or_else(|| rank.map(|rank| format!("rank{rank}")));
         let host = host.unwrap_or_else(|| "profiling".to_owned());
@@ -88,7 +89,7 @@ impl RunFiles {
             is_from_env,
             lock: None,
             whole: None,
-            process: std::process::id(),
+            process: process_id(),
             notes: Vec::new(),
         };
         files.reserved(is_made)
@@ -118,7 +119,7 @@ impl RunFiles {
             is_from_env,
             lock: None,
             whole: None,
-            process: std::process::id(),
+            process: process_id(),
             notes: Vec::new(),
         })
     }
@@ -160,7 +161,7 @@ impl RunFiles {
     /// Locks the host's name, or another one where that is taken. With `is_fork` the session is another process's, which has
     /// the name.
     fn lock_in(&mut self, folder: &Folder, is_fork: bool) -> Result<()> {
-        let own = std::process::id();
+        let own = process_id();
         let failed = |files: &Self, error| {
             let what = format!("cannot lock the profile `{}`", files.protobuf().display());
             no_place(what, files.is_from_env, error)
@@ -215,11 +216,11 @@ impl RunFiles {
     /// removed the folder since, and in the child of a fork: those get the right anew, and maybe another name.
     pub(crate) fn hold(&mut self) -> Result<Folder> {
         let folder = self.open()?;
-        let is_fork = self.process != std::process::id();
+        let is_fork = self.process != process_id();
         let is_held = self.lock.as_ref().or(self.whole.as_ref()).is_none_or(|lock| lock.is_held_in(&folder));
         if is_fork || !is_held {
             self.lock_in(&folder, is_fork)?;
-            self.process = std::process::id();
+            self.process = process_id();
         }
         Ok(folder)
     }
@@ -267,7 +268,7 @@ impl RunFiles {
             match runs.make(&session) {
                 Ok(_) => {
                     let folder = runs.path().join(&session);
-                    return Self { folder, session, process: std::process::id(), ..self.names() }.reserved(true);
+                    return Self { folder, session, process: process_id(), ..self.names() }.reserved(true);
                 }
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(error) => return Err(cannot_make(&runs.path().join(session), is_from_env, error)),
@@ -283,7 +284,7 @@ impl RunFiles {
         for number in 1..MOST_NAMES {
             let host = format!("{}-snapshot-{number}", self.host);
             let mut files = Self { session: host.clone(), wanted: host.clone(), host, ..self.names() };
-            files.process = std::process::id();
+            files.process = process_id();
             let failed = |error| Error::io(format!("cannot write `{}`", files.protobuf().display()), error);
             let lock = match folder.lock(&files.host).map_err(failed)? {
                 Locked::Taken(_) => continue,

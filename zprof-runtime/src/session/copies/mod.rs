@@ -15,7 +15,7 @@ use self::elsewhere as system;
 #[cfg(any(target_os = "linux", target_os = "android"))]
 use self::linux as system;
 
-use std::process;
+use crate::os::process_id;
 
 /// Something that each copy has at an address of its own.
 static COPY: u8 = 0;
@@ -33,7 +33,7 @@ struct Note {
 impl Note {
     fn own() -> Self {
         let object = system::object_of(&raw const COPY).unwrap_or_default();
-        Self { process: process::id(), copy: (&raw const COPY).addr(), object }
+        Self { process: process_id(), copy: (&raw const COPY).addr(), object }
     }
 
     fn line(&self) -> String {
@@ -60,7 +60,7 @@ pub(super) fn announce() {
 
 /// Whether a note is of this process. The child of a fork sees the notes of its parent too, and theirs of one another.
 fn is_here(note: &Note) -> bool {
-    note.process == process::id()
+    note.process == process_id()
 }
 
 /// The programs and libraries that hold the other copies which have had sessions in this process, each once.
@@ -113,7 +113,7 @@ mod tests {
 
     #[test]
     fn others_are_the_other_copies_of_this_process() {
-        let here = process::id();
+        let here = process_id();
         let text = |process: u32, copy: usize, object: &str| Note { process, copy, object: object.to_owned() }.line();
         let texts = [
             [text(here, 1, "own"), text(here, 2, "b"), text(here ^ 1, 3, "of another process")].concat(),
