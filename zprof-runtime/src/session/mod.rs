@@ -6,7 +6,6 @@ mod device;
 mod ends;
 pub(crate) mod env;
 mod exit;
-mod faults;
 mod files;
 mod host;
 mod linkage;
@@ -20,6 +19,7 @@ mod run_names;
 mod snapshot;
 mod tasks;
 pub mod testing;
+mod warnings;
 mod write;
 
 use std::path::PathBuf;
@@ -28,9 +28,7 @@ use std::time::{Duration, Instant};
 
 use self::device::{Collected, Device, Piece, Taken};
 pub use self::exit::{finish, init_from_env};
-use self::faults::faults_of_clock;
 use self::files::RunFiles;
-use self::host::{Host, Loss, Part};
 pub use self::linkage::Linkage;
 use self::ongoing::{Content, Ongoing};
 pub use self::options::{AdvancedValue, DeviceType, ProfilerOptions, SessionId};
@@ -38,13 +36,13 @@ use self::place::{Place, check_system};
 pub use self::platform::Platform;
 use self::snapshot::Running;
 pub use self::snapshot::snapshot;
+use self::warnings::{Unplaced, crossings, faults_of_clock, gone_with_threads, own_windows, too_long, warnings};
 use crate::ENABLED;
 use crate::clock::realtime_ns;
 use crate::error::{Error, ErrorKind, Result};
 use crate::pjrt::Plugin;
 use crate::record::directives::Directives;
 use crate::record::recording::{Recorded, Recording, Settings, recycle, trim};
-use crate::record::{Gone, Interrupted};
 use crate::warn::warn;
 use crate::xspace::join::Session;
 use crate::xspace::names;
@@ -443,123 +441,6 @@ fn assemble(
         ],
     };
     Unwritten { files, device: bytes, broken, pieces, profile }
-}
-
-/// What to say of scopes on overlap lines.
-fn crossings(host: &Host) -> impl Iterator<Item = String> {
-    host.overlapping.iter().map(|site| {
-        format!(
-            "scope `{}` ({}:{}) ended out of order or was held across an await; it is on a line of its own, `… (overlap)`",
-            site.name, site.file, site.line
-        )
-    })
-}
-
-/// How many threads that lost something have a warning each; one more warning has the rest.
-const MOST_LOSSES: usize = 32;
-
-/// What was lost, and is not told by thread.
-#[derive(Clone, Copy, Debug, Default)]
-struct Unplaced {
-    /// Scopes of threads that had ended.
-    orphans: u64,
-    /// By [`Interrupted`].
-    interrupted: [u64; 3],
-}
-
-impl Unplaced {
-    /// Scopes that were dropped.
-    fn scopes(self) -> u64 {
-        self.orphans + self.interrupted[Interrupted::Scope as usize]
-    }
-}
-
-/// What the profile must say of itself.
-fn warnings(losses: &[Loss], unplaced: Unplaced, steps_ns: &[i64], options: &ProfilerOptions) -> Vec<String> {
-    let (limit, option) = (options.max_buffer_bytes, options.named("max_buffer_bytes"));
-    let mut warnings = Vec::new();
-    let (told, rest) = losses.split_at(losses.len().min(MOST_LOSSES));
-    for Loss { thread, tid, scopes, notes, unknown } in told {
-        if *scopes != 0 {
-            warnings.push(format!(
-                "thread `{thread}` ({tid}) dropped {scopes} scopes: the recorder's memory limit of {limit} bytes was \
-                 reached; raise `{option}`"
-            ));
-        }
-        if *notes != 0 {
-            warnings.push(format!("thread `{thread}` ({tid}) dropped {notes} values added to open spans: the recorder's memory limit of {limit} bytes was reached"));
-        }
-        if *unknown != 0 {
-            warnings.push(format!(
-                "thread `{thread}` ({tid}) has more than 65536 scopes open from before what is kept; {unknown} of them are \
-                 not shown"
-            ));
-        }
-    }
-    if !rest.is_empty() {
-        let (threads, scopes) = (rest.len(), rest.iter().map(|loss| loss.scopes).sum::<u64>());
-        let notes = rest.iter().map(|loss| loss.notes).sum::<u64>();
-        warnings.push(format!(
-            "{threads} more threads dropped {scopes} scopes and {notes} values added to open spans, for the same reason"
-        ));
-    }
-    let Unplaced { orphans, interrupted: [scopes, notes, ends] } = unplaced;
-    if orphans != 0 {
-        warnings.push(format!("{orphans} scopes were dropped: they came from destructors of threads that had ended"));
-    }
-    let cause = "a signal handler, or the program's allocator, ran while the recorder was at work on the same thread, or a signal \
-                 handler came where the thread had to allocate first; a larger buffer changes nothing";
-    if scopes != 0 {
-        warnings.push(format!("{scopes} scopes were dropped: {cause}"));
-    }
-    if notes != 0 {
-        warnings.push(format!("{notes} values added to open spans were dropped: {cause}"));
-    }
-    if ends != 0 {
-        warnings.push(format!("{ends} scopes look as if they had not ended: {cause}"));
-    }
-    for step in steps_ns {
-        warnings.push(format!("the wall clock was set by {step} ns during the session; times go on from its start"));
-    }
-    warnings
-}
-
-/// What to say of threads that have ended and are not in the profile at all.
-fn gone_with_threads(gone: Gone, options: &ProfilerOptions) -> Option<String> {
-    let (limit, option) = (options.max_buffer_bytes, options.named("max_buffer_bytes"));
-    (gone.lost != 0).then(|| {
-        format!(
-            "threads that have ended, and are older than what is kept, dropped {} scopes: the recorder's memory limit of \
-             {limit} bytes was reached; raise `{option}`",
-            gone.lost
-        )
-    })
-}
-
-/// The warning for threads that are shown up to a moment of their own, where all others are shown up to `stop`, in
-/// picoseconds.
-fn own_windows(parts: &[Part], stop: u64, options: &ProfilerOptions) -> Option<String> {
-    let (limit, option) = (options.max_buffer_bytes, options.named("max_buffer_bytes"));
-    let late = || parts.iter().filter_map(|part| part.until);
-    late().max().map(|last| {
-        format!(
-            "{} threads are shown up to a moment of their own, at most {} ns after that of the other threads: they \
-             overwrote their ring buffers, which share {limit} bytes, before these could be read; raise `{option}`",
-            late().count(),
-            last.saturating_sub(stop).div_ceil(1000)
-        )
-    })
-}
-
-/// What to say of an XSpace of that many bytes.
-fn too_long(bytes: usize) -> Option<String> {
-    const MOST: usize = (1 << 31) - 1;
-    (bytes > MOST).then(|| {
-        format!(
-            "the profile takes {bytes} bytes; readers built on protobuf, XProf among them, take {MOST} at most; record a \
-             shorter time or fewer scopes"
-        )
-    })
 }
 
 impl Profile {

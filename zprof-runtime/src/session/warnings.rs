@@ -1,0 +1,160 @@
+//! The warnings of a profile: what it lacks, and why.
+
+use super::host::{Host, Loss, Part};
+use super::options::ProfilerOptions;
+use crate::record::recording::Recorded;
+use crate::record::{Gone, Interrupted};
+
+/// What to say of scopes on overlap lines.
+pub(super) fn crossings(host: &Host) -> impl Iterator<Item = String> {
+    host.overlapping.iter().map(|site| {
+        format!(
+            "scope `{}` ({}:{}) ended out of order or was held across an await; it is on a line of its own, `… (overlap)`",
+            site.name, site.file, site.line
+        )
+    })
+}
+
+/// How many threads that lost something have a warning each; one more warning has the rest.
+const MOST_LOSSES: usize = 32;
+
+/// What was lost, and is not told by thread.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Unplaced {
+    /// Scopes of threads that had ended.
+    pub(super) orphans: u64,
+    /// By [`Interrupted`].
+    pub(super) interrupted: [u64; 3],
+}
+
+impl Unplaced {
+    /// Scopes that were dropped.
+    pub(super) fn scopes(self) -> u64 {
+        self.orphans + self.interrupted[Interrupted::Scope as usize]
+    }
+}
+
+/// What the profile must say of itself.
+pub(super) fn warnings(
+    losses: &[Loss],
+    unplaced: Unplaced,
+    steps_ns: &[i64],
+    options: &ProfilerOptions,
+) -> Vec<String> {
+    let (limit, option) = (options.max_buffer_bytes, options.named("max_buffer_bytes"));
+    let mut warnings = Vec::new();
+    let (told, rest) = losses.split_at(losses.len().min(MOST_LOSSES));
+    for Loss { thread, tid, scopes, notes, unknown } in told {
+        if *scopes != 0 {
+            warnings.push(format!(
+                "thread `{thread}` ({tid}) dropped {scopes} scopes: the recorder's memory limit of {limit} bytes was \
+                 reached; raise `{option}`"
+            ));
+        }
+        if *notes != 0 {
+            warnings.push(format!("thread `{thread}` ({tid}) dropped {notes} values added to open spans: the recorder's memory limit of {limit} bytes was reached"));
+        }
+        if *unknown != 0 {
+            warnings.push(format!(
+                "thread `{thread}` ({tid}) has more than 65536 scopes open from before what is kept; {unknown} of them are \
+                 not shown"
+            ));
+        }
+    }
+    if !rest.is_empty() {
+        let (threads, scopes) = (rest.len(), rest.iter().map(|loss| loss.scopes).sum::<u64>());
+        let notes = rest.iter().map(|loss| loss.notes).sum::<u64>();
+        warnings.push(format!(
+            "{threads} more threads dropped {scopes} scopes and {notes} values added to open spans, for the same reason"
+        ));
+    }
+    let Unplaced { orphans, interrupted: [scopes, notes, ends] } = unplaced;
+    if orphans != 0 {
+        warnings.push(format!("{orphans} scopes were dropped: they came from destructors of threads that had ended"));
+    }
+    let cause = "a signal handler, or the program's allocator, ran while the recorder was at work on the same thread, or a signal \
+                 handler came where the thread had to allocate first; a larger buffer changes nothing";
+    if scopes != 0 {
+        warnings.push(format!("{scopes} scopes were dropped: {cause}"));
+    }
+    if notes != 0 {
+        warnings.push(format!("{notes} values added to open spans were dropped: {cause}"));
+    }
+    if ends != 0 {
+        warnings.push(format!("{ends} scopes look as if they had not ended: {cause}"));
+    }
+    for step in steps_ns {
+        warnings.push(format!("the wall clock was set by {step} ns during the session; times go on from its start"));
+    }
+    warnings
+}
+
+/// The warnings about a clock that is at fault; `unsteady` threads have ticks that go back or lie outside of the session.
+pub(super) fn faults_of_clock(recorded: &Recorded, unsteady: usize) -> Vec<String> {
+    let name = recorded.source.name();
+    let cure = "the variable `ZPROF_CLOCK=system` of `init_from_env` takes the system's clock instead";
+    let mut warnings = Vec::new();
+    if recorded.is_distrusted {
+        warnings.push(format!(
+            "the system has found the clock `{name}` unstable since the session started; every scope is kept, but its times \
+             may be wrong; {cure}"
+        ));
+    }
+    if let Some((lowest, highest)) = recorded.timeline.rates {
+        warnings.push(format!(
+            "the clock `{name}` changed its rate: it made {lowest} to {highest} ticks a second; times follow the system's \
+             clock from second to second; {cure}"
+        ));
+    }
+    let steps = recorded.steady.laps.steps();
+    if steps != 0 {
+        warnings.push(format!(
+            "the clock `{name}` went back {steps} times during the session; every scope is kept, at a time that the system's \
+             clock gives; {cure}"
+        ));
+    } else if unsteady != 0 {
+        warnings.push(format!(
+            "the clock `{name}` went back on {unsteady} threads, or differs between processors; every scope is kept, but some \
+             are shown too short or at another time; {cure}"
+        ));
+    }
+    warnings
+}
+
+/// What to say of threads that have ended and are not in the profile at all.
+pub(super) fn gone_with_threads(gone: Gone, options: &ProfilerOptions) -> Option<String> {
+    let (limit, option) = (options.max_buffer_bytes, options.named("max_buffer_bytes"));
+    (gone.lost != 0).then(|| {
+        format!(
+            "threads that have ended, and are older than what is kept, dropped {} scopes: the recorder's memory limit of \
+             {limit} bytes was reached; raise `{option}`",
+            gone.lost
+        )
+    })
+}
+
+/// The warning for threads that are shown up to a moment of their own, where all others are shown up to `stop`, in
+/// picoseconds.
+pub(super) fn own_windows(parts: &[Part], stop: u64, options: &ProfilerOptions) -> Option<String> {
+    let (limit, option) = (options.max_buffer_bytes, options.named("max_buffer_bytes"));
+    let late = || parts.iter().filter_map(|part| part.until);
+    late().max().map(|last| {
+        format!(
+            "{} threads are shown up to a moment of their own, at most {} ns after that of the other threads: they \
+             overwrote their ring buffers, which share {limit} bytes, before these could be read; raise `{option}`",
+            late().count(),
+            last.saturating_sub(stop).div_ceil(1000)
+        )
+    })
+}
+
+/// What to say of an XSpace of that many bytes.
+pub(super) fn too_long(bytes: usize) -> Option<String> {
+    const MOST: usize = (1 << 31) - 1;
+    (bytes > MOST).then(|| {
+        format!(
+            "the profile takes {bytes} bytes; readers built on protobuf, XProf among them, take {MOST} at most; record a \
+             shorter time or fewer scopes"
+        )
+    })
+}
