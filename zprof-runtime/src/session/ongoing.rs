@@ -47,6 +47,7 @@ pub(super) struct Ongoing {
 
 /// What there is of a session in each stage at rest.
 #[derive(Debug)]
+#[allow(clippy::large_enum_variant)] // there is one of a session
 pub(super) enum Content {
     Running {
         recording: Box<Recording>,
@@ -179,6 +180,7 @@ impl<'a> Work<'a> {
                 return None;
             }
             if state == own {
+                #[allow(clippy::disallowed_methods)] // no event says that another thread is done
                 thread::sleep(POLL);
                 continue;
             }

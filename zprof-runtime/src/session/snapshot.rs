@@ -164,6 +164,7 @@ pub(super) fn settle(limit: Duration) {
         STATE.lock().writing == Some(std::process::id())
     };
     while is_writing() && begun.elapsed() < limit {
+        #[allow(clippy::disallowed_methods)] // the process exits, and waits for a limited time
         thread::sleep(Duration::from_millis(1));
     }
 }
