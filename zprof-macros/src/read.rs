@@ -198,6 +198,9 @@ impl Args {
             return Ok(());
         }
         if let Some(sort) = read_sort(input)? {
+            if !input.peek(Ident::peek_any) {
+                return Err(input.error("a variable follows `%` or `?`; any other value needs a key: `key = %value`"));
+            }
             return self.read_short(place, sort, input, errors);
         }
         if input.peek(Ident::peek_any) {

@@ -126,7 +126,7 @@ fn main() {
     let (path, time) = (std::path::Path::new("weights.bin"), std::time::Duration::from_millis(1500));
     let address = std::net::SocketAddr::from(([127, 0, 0, 1], 80));
     zprof::scope!("standard", path, time, address, big = u128::MAX, some = std::num::NonZero::new(3_u8), rc);
-    zprof::scope!("text", %address, ?time, path = %path.display(), all = ?(1, "a"), r#level = %step, ?path);
+    zprof::scope!("text", %address, ?time, path = %path.display(), all = ?(1, "a"), r#level = %step);
     zprof::scope!("{{braces}}", %address);
     let mut model = Model { seqlen: 3, inner: Pair::new(1, [1, 2, 3]) };
     assert_eq!(model.run(), 4);
