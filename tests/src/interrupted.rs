@@ -256,27 +256,32 @@ pub fn steps(folder: &Path) -> Outcome {
 #[allow(unsafe_code)] // sends signals to threads
 pub fn storm(folder: &Path) -> Outcome {
     const THREADS: usize = 4;
-    const ROUNDS: u64 = 4000;
-    const CHILDREN: u64 = 20;
+    /// The storm goes on until this many handlers have run.
+    const HANDLERS: u64 = 20_000;
+    /// How many rounds a thread works before it starts another one for a round.
+    const ROUNDS: u64 = 200;
     const SIGNAL: c_int = libc::SIGUSR1;
     catch(SIGNAL, handler as extern "C" fn(c_int) as usize);
     let mut profiler = profiler(folder, ProfilerOptions::default().max_buffer_bytes(1 << 30))?;
     profiler.start()?;
-    let is_over = AtomicBool::new(false);
+    let (is_over, rounds) = (AtomicBool::new(false), AtomicU64::new(0));
     let (ready, is_ready) = std::sync::mpsc::channel();
     thread::scope(|scope| {
         for _ in 0..THREADS {
-            let (ready, is_over) = (ready.clone(), &is_over);
+            let (ready, is_over, rounds) = (ready.clone(), &is_over, &rounds);
             scope.spawn(move || {
                 // SAFETY: the function has no arguments and cannot fail.
                 let this = unsafe { libc::pthread_self() };
                 let _ = ready.send(this);
-                for n in 0..ROUNDS {
+                let mut n = 0;
+                while RUNS.load(Ordering::Relaxed) < HANDLERS {
                     work(n);
+                    n += 1;
                     // Memory comes and goes, so that handlers interrupt the allocator too.
                     let texts: Vec<String> = (0..8).map(|i| format!("{n} {i}")).collect();
                     std::hint::black_box(texts);
-                    if n % (ROUNDS / CHILDREN) == 0 {
+                    if n % ROUNDS == 0 {
+                        rounds.fetch_add(1, Ordering::Relaxed);
                         thread::scope(|scope| {
                             scope.spawn(|| {
                                 work(n);
@@ -285,6 +290,7 @@ pub fn storm(folder: &Path) -> Outcome {
                         });
                     }
                 }
+                rounds.fetch_add(n, Ordering::Relaxed);
                 block(SIGNAL);
                 // The thread stays until nobody sends it a signal any more.
                 is_over.store(true, Ordering::Release);
@@ -309,7 +315,7 @@ pub fn storm(folder: &Path) -> Outcome {
     });
     let profile = profiler.stop()?.ok_or("no profile")?;
     println!("{} signals", RUNS.load(Ordering::Relaxed));
-    check(&profile, THREADS as u64 * (ROUNDS + CHILDREN), MADE.load(Ordering::Relaxed))
+    check(&profile, rounds.into_inner(), MADE.load(Ordering::Relaxed))
 }
 
 /// Nobody sends signals any more.

@@ -232,20 +232,6 @@ fn a_handle_ends_its_own_scope_once_on_its_own_thread() {
 }
 
 #[test]
-#[allow(unsafe_code)] // makes a guard of words
-fn a_guard_can_be_kept_as_words() {
-    let site = site("words", &[]);
-    let recorded = recorded(|| {
-        let words = open(site, &[RawValue::Absent; 0]).into_words();
-        open(site, &[RawValue::Absent; 0]).end();
-        // SAFETY: they are a guard's words, used once on its thread.
-        unsafe { RawGuard::from_words(words) }.end();
-    });
-    assert_eq!(recorded.own_line().tree(), "words(words)");
-    assert!(recorded.own_line().events.iter().all(|event| event.stats.is_empty()));
-}
-
-#[test]
 fn counters_of_one_name_are_one_curve() {
     let (plain, unit) = (site("queue", &[]), site("bytes", &["MiB"]));
     let recorded = recorded(|| {

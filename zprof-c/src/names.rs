@@ -61,15 +61,25 @@ impl Table {
         Self { buckets: [const { AtomicPtr::new(ptr::null_mut()) }; BUCKETS], len: AtomicUsize::new(0) }
     }
 
+    /// The text, where it is kept already.
+    pub(crate) fn known(&'static self, text: &CStr) -> Option<&'static Kept> {
+        // Acquire pairs with the Release in `add`.
+        find(self.bucket(text).load(Ordering::Acquire), ptr::null(), text)
+    }
+
     /// The text as it is kept; `None` where the table is full and has it not.
     pub(crate) fn keep(&'static self, text: &CStr) -> Option<&'static Kept> {
-        let mut hasher = DefaultHasher::new();
-        text.hash(&mut hasher);
-        #[allow(clippy::cast_possible_truncation)] // the low bits are as good
-        let bucket = &self.buckets[hasher.finish() as usize % BUCKETS];
+        let bucket = self.bucket(text);
         // Acquire pairs with the Release in `add`.
         let first = bucket.load(Ordering::Acquire);
         find(first, ptr::null(), text).or_else(|| self.add(bucket, first, text))
+    }
+
+    fn bucket(&self, text: &CStr) -> &AtomicPtr<Kept> {
+        let mut hasher = DefaultHasher::new();
+        text.hash(&mut hasher);
+        #[allow(clippy::cast_possible_truncation)] // the low bits are as good
+        &self.buckets[hasher.finish() as usize % BUCKETS]
     }
 
     #[cold]
@@ -78,12 +88,12 @@ impl Table {
             self.len.store(MOST, Ordering::Relaxed);
             return None;
         }
-        let given = text.to_owned();
-        let mut site = site_of(MODULE);
-        // The string's own memory does not move with it.
-        site.name = given.as_ptr();
+        let (given, site) = (text.to_owned(), site_of(MODULE));
         let text = text.to_string_lossy().into_owned();
-        let new = Box::into_raw(Box::new(Kept { given, text, site, next: first }));
+        let mut kept = Box::new(Kept { given, text, site, next: first });
+        // Only now, when the string stays where it is: a box that is moved may not be pointed into from before.
+        kept.site.name = kept.given.as_ptr();
+        let new = Box::into_raw(kept);
         loop {
             // Release makes the text whole for those who Acquire it.
             let Err(now) = bucket.compare_exchange(first, new, Ordering::AcqRel, Ordering::Acquire) else {

@@ -4,7 +4,7 @@
 //! destructor. Those that are deeper go to the recorder's own list.
 
 use std::cell::Cell;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{Ordering, compiler_fence};
 
 use crate::recorder::{self, AtomicU64, Key, RawGuard, RawSite, RawValue};
 
@@ -18,11 +18,16 @@ const BLOCK: u64 = 1 << 16;
 /// First number that no thread has taken.
 static NEXT: AtomicU64 = AtomicU64::new(OURS);
 
+/// The scopes of a thread.
+///
+/// A signal handler may open and end scopes of its own between any two steps here. It leaves as many as it has found, and
+/// touches only places from `len` on. So a place is counted before it is filled, and emptied before it is given up; until then
+/// it has the number 0, which is no scope's.
 struct Open {
     /// Scopes in the array, innermost last.
     len: Cell<usize>,
     ids: [Cell<u64>; DEEP],
-    guards: [Cell<[u64; 5]>; DEEP],
+    guards: [Cell<Option<RawGuard>>; DEEP],
     /// Next number of this thread, and the end of its block.
     next: Cell<u64>,
     end: Cell<u64>,
@@ -33,7 +38,7 @@ thread_local! {
         Open {
             len: Cell::new(0),
             ids: [const { Cell::new(0) }; DEEP],
-            guards: [const { Cell::new([0; 5]) }; DEEP],
+            guards: [const { Cell::new(None) }; DEEP],
             next: Cell::new(0),
             end: Cell::new(0),
         }
@@ -56,18 +61,35 @@ impl Open {
         self.end.set(first + BLOCK);
     }
 
+    /// Puts a scope behind the others; gives the guard back where the array is full.
+    #[inline]
+    fn push(&self, id: u64, guard: RawGuard) -> Option<RawGuard> {
+        let len = self.len.get();
+        if len >= DEEP {
+            return Some(guard);
+        }
+        self.len.set(len + 1);
+        // For handlers on this thread: the place is counted before it is filled.
+        compiler_fence(Ordering::SeqCst);
+        self.guards[len].set(Some(guard));
+        self.ids[len].set(id);
+        None
+    }
+
     /// Takes the guard at a place of the array.
     #[inline]
-    fn take(&self, place: usize) -> RawGuard {
-        let words = self.guards[place].get();
-        let len = self.len.get() - 1;
-        for place in place..len {
+    fn take(&self, place: usize) -> Option<RawGuard> {
+        let last = self.len.get() - 1;
+        let guard = self.guards[place].take();
+        self.ids[place].set(0);
+        for place in place..last {
             self.ids[place].swap(&self.ids[place + 1]);
             self.guards[place].swap(&self.guards[place + 1]);
         }
-        self.len.set(len);
-        // SAFETY: they were put there by this thread, from a guard, and are nowhere any more.
-        unsafe { RawGuard::from_words(words) }
+        // For handlers on this thread: the place is empty before it is given up.
+        compiler_fence(Ordering::SeqCst);
+        self.len.set(last);
+        guard
     }
 
     /// Where in the array a scope is.
@@ -82,15 +104,9 @@ pub(crate) fn begin(site: &'static RawSite, values: &[RawValue<'_>]) -> u64 {
     let guard = recorder::open(site, values);
     OPEN.with(|open| {
         let id = open.number();
-        // Read only now: what opens a scope for the first time may open others, as a program's allocator does.
-        let len = open.len.get();
-        if len < DEEP {
-            open.ids[len].set(id);
-            open.guards[len].set(guard.into_words());
-            open.len.set(len + 1);
-            id
-        } else {
-            keep_deep(id, guard)
+        match open.push(id, guard) {
+            None => id,
+            Some(guard) => keep_deep(id, guard),
         }
     })
 }
@@ -105,7 +121,7 @@ fn keep_deep(id: u64, guard: RawGuard) -> u64 {
 pub(crate) fn end(id: u64) -> bool {
     let innermost = OPEN.with(|open| {
         let last = open.len.get().wrapping_sub(1);
-        (last < DEEP && open.ids[last].get() == id).then(|| open.take(last))
+        if last < DEEP && open.ids[last].get() == id { open.take(last) } else { None }
     });
     match innermost {
         Some(guard) => {
@@ -118,25 +134,19 @@ pub(crate) fn end(id: u64) -> bool {
 
 #[cold]
 fn end_other(id: u64) -> bool {
-    let found = OPEN.with(|open| open.place(id).map(|place| open.take(place)));
+    let found = OPEN.with(|open| open.place(id).and_then(|place| open.take(place)));
     found.or_else(|| recorder::take(Key::Handle(id))).map(RawGuard::end).is_some()
 }
 
 /// Adds metadata to an open scope; `false` where it is not open on this thread.
 pub(crate) fn note(id: u64, key: &'static str, value: RawValue<'_>) -> bool {
-    let place = OPEN.with(|open| {
+    let noted = OPEN.with(|open| {
         let place = open.place(id)?;
-        Some(open.guards[place].get())
+        // Out of its place meanwhile, as it cannot be looked at there; nobody else ends the scope while this thread is here.
+        let guard = open.guards[place].take()?;
+        guard.note(key, value);
+        open.guards[place].set(Some(guard));
+        Some(())
     });
-    match place {
-        Some(words) => {
-            // SAFETY: they are a guard's of this thread; this one does not end, and the array keeps the words.
-            let guard = unsafe { RawGuard::from_words(words) };
-            guard.note(key, value);
-            // A guard that is dropped ends nothing.
-            let _ = guard.into_words();
-            true
-        }
-        None => recorder::look(Key::Handle(id), |guard| guard.note(key, value)),
-    }
+    noted.is_some() || recorder::look(Key::Handle(id), |guard| guard.note(key, value))
 }

@@ -6,7 +6,7 @@ use zprof_runtime::__private::Link as _;
 
 pub(crate) use zprof_runtime::raw::{
     AtomicU64, Description, Key, Level, MOST_KEYS, MOST_SITES, NO_FILTER, RawGuard, RawSite, RawValue, STATE, count,
-    hold, instant, look, open, take,
+    hold, instant, is_dropped_in_handler, look, open, take,
 };
 pub(crate) use zprof_runtime::{ENABLED, Flow, name_thread};
 

@@ -201,7 +201,11 @@ pub unsafe extern "C" fn zprof_begin_named(name: *const c_char, args: *const Arg
         }
         // SAFETY: it is no null, so there is a NUL.
         let text = unsafe { CStr::from_ptr(name) };
-        if let Some(kept) = names::NAMES.keep(text) {
+        let known = names::NAMES.known(text);
+        if known.is_none() && recorder::is_dropped_in_handler() {
+            return NONE;
+        }
+        if let Some(kept) = known.or_else(|| names::NAMES.keep(text)) {
             // SAFETY: the site stays; the arguments are passed on.
             return unsafe { begin(&raw const kept.site, args, count) };
         }
@@ -263,6 +267,9 @@ pub unsafe extern "C" fn zprof_note(scope: Scope, arg: Arg) -> bool {
         }
         // SAFETY: there is a key, since there is a value.
         let key = unsafe { CStr::from_ptr(arg.key) };
+        if names::KEYS.known(key).is_none() && recorder::is_dropped_in_handler() {
+            return false;
+        }
         let text = value.as_ref().map_or_else(|broken| String::from_utf8_lossy(broken.0), |_| Cow::Borrowed(""));
         let value = value.as_ref().map_or(RawValue::Text(&text), |value| *value);
         names::KEYS.keep(key).is_some_and(|key| open::note(scope.id, &key.text, value))

@@ -8,7 +8,7 @@ use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 
 use crate::abi::{self, Arg, Site};
-use crate::recorder::{Description, MOST_KEYS, MOST_SITES, RawSite};
+use crate::recorder::{Description, MOST_KEYS, MOST_SITES, RawSite, is_dropped_in_handler};
 use crate::warn_once;
 
 /// Most variants of a site. Scopes with yet other keys are recorded without arguments.
@@ -161,6 +161,9 @@ unsafe fn other(site: &Site, args: &[Arg]) -> Option<(&'static RawSite, usize)> 
             (place, met, args) = (&site.cache, 0, &[]);
         } else {
             if made.is_null() {
+                if is_dropped_in_handler() {
+                    return None;
+                }
                 // SAFETY: passed on.
                 made = Box::into_raw(Box::new(unsafe { Variant::make(site, args) }));
             }

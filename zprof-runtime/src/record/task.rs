@@ -65,8 +65,10 @@ const fn is_named(kinds: &[Kind]) -> bool {
 /// Stands for the number of a task among its values; it comes last.
 pub const NUMBER: One<NumberWord> = One::new(0);
 
-/// A task with its metadata, of which [`NUMBER`] is the last.
+/// A task with its metadata, of which [`NUMBER`] is the last: the compiler refuses others, since each poll puts its task's
+/// number there.
 pub fn described<S: Callsite, R: RawArgs>(_: S, raws: R) -> Task {
+    const { assert!(matches!(R::KINDS, [.., Kind::Number]), "the last value of a task is its number") };
     let mut words = vec![0_u64; raws.words()].into_boxed_slice();
     // SAFETY: the words are this function's alone, as many as the values ask for, and a slot is a transparent cell of
     // one.

@@ -8,6 +8,7 @@ use tracing_core::field::{Field, Visit};
 
 use crate::raw::{MOST_KEYS, RawValue, Values};
 use crate::record::outcome::write_cut;
+use crate::value::sealed;
 
 /// Bytes that are kept of what prints itself.
 const LONGEST: usize = 1024;
@@ -125,6 +126,8 @@ impl Fields {
         self.set(place, Kept::Text { start, end });
     }
 }
+
+impl sealed::Sealed for Fields {}
 
 impl Values for Fields {
     #[inline]

@@ -21,7 +21,7 @@ pub use whole::Whole;
 
 use super::guard::{end_parts, is_heard, is_recorded, may_be_heard, open_parts, unheard, word};
 use super::marks::heard;
-use super::registry::Word;
+use super::registry::{Interrupted, Word};
 use super::ring::{Mark, NOWHERE_FROM};
 use super::thread::{SHARED, with_local};
 use crate::atomic::AtomicU64;
@@ -145,27 +145,16 @@ impl RawGuard {
             RawValue::Receives(flow) => local.note(word, self.mark, key, One::<ReceivesWord>::new(flow)),
         });
     }
+}
 
-    /// The guard as plain words, for where it can only be kept as these. It never ends unless it is made again.
-    #[must_use]
-    pub fn into_words(self) -> [u64; 5] {
-        let site = std::ptr::from_ref(self.site).expose_provenance() as u64;
-        [self.mark.position, self.mark.outer, self.mark.tick, self.range, site]
+/// Whether the calling thread is in a signal handler, where no site can be made, since that allocates. What was to be recorded at
+/// the site is counted as dropped then.
+pub fn is_dropped_in_handler() -> bool {
+    let is_in = crate::os::in_signal_handler();
+    if is_in && !word().bare().is_off() {
+        SHARED.count_interrupted(Interrupted::Scope);
     }
-
-    /// The guard of these words.
-    ///
-    /// # Safety
-    ///
-    /// The words must come from [`into_words`](Self::into_words) on this thread, and this be called once with them.
-    pub unsafe fn from_words([position, outer, tick, range, site]: [u64; 5]) -> Self {
-        // It was a usize.
-        #[allow(clippy::cast_possible_truncation)]
-        let site = std::ptr::with_exposed_provenance::<RawSite>(site as usize);
-        // SAFETY: the words are those of a guard, says the caller; its site is never freed.
-        let site = unsafe { &*site };
-        Self { mark: Mark { position, outer, tick }, site, range, _stays: PhantomData }
-    }
+    is_in
 }
 
 /// Records that something happens now.

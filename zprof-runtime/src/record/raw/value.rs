@@ -78,11 +78,14 @@ impl RawValue<'_> {
     }
 }
 
-/// Values of a scope, by the places of their keys.
-pub trait Values {
+/// Values of a scope, by the places of their keys. Sealed: how much room a scope takes is found out in one walk over its values,
+/// and another walk writes them, so the two must see the same.
+pub trait Values: sealed::Sealed {
     /// The value of the key at `place`, the same at each call; [`RawValue::Absent`] where there is none.
     fn at(&self, place: usize) -> RawValue<'_>;
 }
+
+impl sealed::Sealed for [RawValue<'_>] {}
 
 impl Values for [RawValue<'_>] {
     #[inline]
@@ -91,11 +94,15 @@ impl Values for [RawValue<'_>] {
     }
 }
 
+impl<V: Values + ?Sized> sealed::Sealed for &V {}
+
 impl<V: Values + ?Sized> Values for &V {
     fn at(&self, place: usize) -> RawValue<'_> {
         (**self).at(place)
     }
 }
+
+impl<const N: usize> sealed::Sealed for [RawValue<'_>; N] {}
 
 impl<const N: usize> Values for [RawValue<'_>; N] {
     fn at(&self, place: usize) -> RawValue<'_> {
