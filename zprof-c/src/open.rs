@@ -101,14 +101,22 @@ impl Open {
 /// Opens a scope, and gives its number; 0 where the thread can keep no more.
 #[inline]
 pub(crate) fn begin(site: &'static RawSite, values: &[RawValue<'_>]) -> u64 {
-    let guard = recorder::open(site, values);
     OPEN.with(|open| {
         let id = open.number();
-        match open.push(id, guard) {
+        if open.len.get() >= DEEP {
+            return begin_deep(id, site, values);
+        }
+        // What opens a scope for the first time may open others, as a program's allocator does, but ends them too.
+        match open.push(id, recorder::open(site, values)) {
             None => id,
             Some(guard) => keep_deep(id, guard),
         }
     })
+}
+
+#[cold]
+fn begin_deep(id: u64, site: &'static RawSite, values: &[RawValue<'_>]) -> u64 {
+    if recorder::hold(Key::Handle(id), || Some(recorder::open(site, values))) { id } else { 0 }
 }
 
 #[cold]

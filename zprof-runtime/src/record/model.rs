@@ -289,6 +289,23 @@ fn model_two_may_let_go_of_one_ring() {
     });
 }
 
+/// What a session keeps and filters is written before its state word, which scopes read without an ordering.
+#[test]
+fn model_a_thread_that_sees_a_session_sees_its_filter_and_bounds() {
+    loom::model(|| {
+        let shared = Arc::new(Shared::new());
+        let control = Arc::clone(&shared);
+        let starter = thread::spawn(move || control.open_session(ON, 2, RING));
+        if !shared.word().is_off() {
+            assert_eq!((shared.passes(1), shared.passes(2)), (false, true), "the filter of the session before");
+        }
+        if !shared.word().is_off() {
+            assert_eq!(shared.bounds(), Some(RING), "the bounds of the session before");
+        }
+        starter.join().expect("starts");
+    });
+}
+
 /// The proof that these models can fail: the same hand-over with the length published by a relaxed store.
 #[test]
 fn model_a_relaxed_publication_is_caught() {

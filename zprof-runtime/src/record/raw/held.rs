@@ -1,8 +1,8 @@
 //! Scopes that a thread holds open for those who cannot hold a guard: each is known by a number.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 
-use super::{RawGuard, RawSite, RawValue, Values, open};
+use super::{RawGuard, RawSite, RawValue, Values, is_dropped_in_handler, open};
 use crate::record::flow::{Link, flow};
 
 /// By what a guard is known.
@@ -17,16 +17,27 @@ pub enum Key {
 thread_local! {
     /// Innermost last. What is left when the thread ends stays open, and is told as unfinished.
     static OPEN: RefCell<Vec<(Key, RawGuard)>> = const { RefCell::new(Vec::new()) };
+    /// The thread has had its list, so that asking for it allocates nothing.
+    static IS_MADE: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Keeps the guard that `open` gives under `key`; `false` where it gives none, or where the thread can keep none, and then
-/// nothing was opened.
+/// Keeps the guard that `open` gives under `key`; `false` where it gives none, or where the thread can keep none, as in a signal
+/// handler for which memory would have to be allocated. Then nothing was opened.
 #[inline]
 pub fn hold(key: Key, open: impl FnOnce() -> Option<RawGuard>) -> bool {
+    if !IS_MADE.get() && is_dropped_in_handler() {
+        return false;
+    }
     let held = OPEN.try_with(|held| {
-        // It is borrowed only here, so by the allocator at most.
+        IS_MADE.set(true);
+        // It is borrowed only here, so by the allocator at most, or by what a signal handler has interrupted.
         let Ok(mut held) = held.try_borrow_mut() else { return false };
-        held.reserve(1);
+        if held.len() == held.capacity() {
+            if is_dropped_in_handler() {
+                return false;
+            }
+            held.reserve(1);
+        }
         let Some(guard) = open() else { return false };
         held.push((key, guard));
         true
