@@ -39,7 +39,7 @@ impl Source {
 }
 
 /// The processor's counter, or the system's clock under the same face.
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(target_arch = "x86_64", not(miri)))]
 mod counter {
     pub(super) const NAME: &str = "tsc";
 
@@ -69,7 +69,7 @@ mod counter {
 }
 
 /// The virtual counter of 64-bit Arm, invariant by architecture.
-#[cfg(target_arch = "aarch64")]
+#[cfg(all(target_arch = "aarch64", not(miri)))]
 mod counter {
     pub(super) const NAME: &str = "cntvct";
 
@@ -87,7 +87,21 @@ mod counter {
     }
 }
 
-#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+/// Miri has no counter. The system's clock stands for one, so that scopes take the short way, as on real processors.
+#[cfg(miri)]
+mod counter {
+    pub(super) const NAME: &str = "miri";
+
+    pub(super) fn read() -> u64 {
+        super::system_ticks()
+    }
+
+    pub(super) fn is_trusted() -> bool {
+        true
+    }
+}
+
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64", miri)))]
 mod counter {
     pub(super) const NAME: &str = "monotonic";
 
@@ -101,13 +115,13 @@ mod counter {
 }
 
 /// Linux takes a counter off its list of clock sources when it finds it unstable; other systems do not say.
-#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+#[cfg(all(target_os = "linux", target_arch = "x86_64", not(miri)))]
 fn kernel_trusts(name: &str) -> bool {
     std::fs::read_to_string("/sys/devices/system/clocksource/clocksource0/available_clocksource")
         .is_ok_and(|list| list.split_whitespace().any(|source| source == name))
 }
 
-#[cfg(all(not(target_os = "linux"), target_arch = "x86_64"))]
+#[cfg(all(not(target_os = "linux"), target_arch = "x86_64", not(miri)))]
 fn kernel_trusts(_name: &str) -> bool {
     // Hypervisors of other systems announce an invariant counter that is not one across processors.
     cfg!(target_os = "macos")
