@@ -27,7 +27,6 @@ compile_error!("the header of zprof-c reads a 64-bit atomic, and this target has
 pub mod abi;
 #[allow(unsafe_code)] // as above
 mod names;
-#[allow(unsafe_code)] // guards are kept as words
 mod open;
 mod recorder;
 #[allow(unsafe_code)] // as above

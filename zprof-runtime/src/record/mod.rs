@@ -44,7 +44,7 @@ pub(crate) mod outcome;
 mod overrun;
 mod pool;
 #[cfg(not(zprof_loom))]
-#[allow(unsafe_code)] // values write themselves into slots of the stream, and guards are kept as words
+#[allow(unsafe_code)] // values write themselves into slots of the stream
 pub(crate) mod raw;
 #[cfg(not(zprof_loom))]
 pub(crate) mod recording;
