@@ -3,6 +3,7 @@
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
+use std::sync::{Mutex, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::thread;
 
@@ -43,6 +44,9 @@ fn work(n: u32) {
     assert_eq!(block_on(fetch(n).traced(zprof::task!("task", shard = n))), n + 1);
 }
 
+/// Held by the test whose turn it is: threads of one must not record in the session of another.
+static TURN: Mutex<()> = Mutex::new(());
+
 fn session() -> Session {
     let options = zprof::ProfilerOptions::default().max_buffer_bytes(64 << 10);
     Session::start_with(&options).expect("no other session runs")
@@ -50,6 +54,7 @@ fn session() -> Session {
 
 #[test]
 fn threads_that_end_before_the_stop_are_there_whole() {
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let session = session();
     let threads: Vec<_> = (0..2).map(|n| thread::spawn(move || work(n))).collect();
     for thread in threads {
@@ -61,6 +66,7 @@ fn threads_that_end_before_the_stop_are_there_whole() {
 
 #[test]
 fn a_stop_reads_what_threads_have_written_so_far() {
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let first = session();
     let threads: Vec<_> = (0..2).map(|n| thread::spawn(move || work(n))).collect();
     work(9);
