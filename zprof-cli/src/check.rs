@@ -76,7 +76,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     options.max_per_kind = args.max_per_kind;
     let mut checked = Vec::new();
     for space in input::open(&args.input.input)?.spaces {
-        let found = check(&space.file, &options).with_context(|| format!("failed to read {}", space.name))?;
+        let found = check(space.bytes(), &options).with_context(|| format!("failed to read {}", space.name))?;
         checked.push((space, found));
     }
     if args.json {

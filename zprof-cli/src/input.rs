@@ -2,13 +2,16 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use anyhow::{Context, Result, bail};
+use zprof_runtime::xspace::Source;
 
+use crate::files::LazyFile;
 use crate::output::tell;
+use crate::units;
 
 /// End of the name of an XSpace file; what stands before it is the host.
 pub(crate) const SUFFIX: &str = ".xplane.pb";
@@ -16,6 +19,15 @@ pub(crate) const SUFFIX: &str = ".xplane.pb";
 const ALL_HOSTS: &str = "all_hosts";
 /// Where the runs of a log directory are.
 pub(crate) const RUNS: &str = "plugins/profile";
+
+/// Bytes of a file or stream that tell what it is not.
+const HEAD: usize = 8;
+/// Bytes that are copied at a time.
+const CHUNK: usize = 64 << 10;
+/// Bytes of a stream that are copied at most: twice what readers built on protobuf take.
+const MOST_SPOOLED: u64 = 4 << 30;
+/// Bytes after which the user is told of the copy.
+const TOLD_SPOOLED: u64 = 64 << 20;
 
 /// What was named: a run, with a space for each of its hosts.
 #[derive(Debug)]
@@ -37,10 +49,10 @@ impl Profile {
 
     /// Bytes of all spaces.
     pub(crate) fn size(&self) -> Result<u64> {
-        let sizes = self.spaces.iter().map(|space| {
-            let metadata = space.file.metadata().with_context(|| format!("failed to read {}", space.name))?;
-            Ok(metadata.len())
-        });
+        let sizes = self
+            .spaces
+            .iter()
+            .map(|space| space.bytes().size().with_context(|| format!("failed to read {}", space.name)));
         sizes.sum()
     }
 }
@@ -48,8 +60,7 @@ impl Profile {
 /// One XSpace of a run.
 #[derive(Debug)]
 pub(crate) struct Space {
-    /// The bytes; for standard input a temporary file without a name.
-    pub(crate) file: File,
+    bytes: Bytes,
     /// Where they come from, for messages: a quoted path, or `standard input`.
     pub(crate) name: String,
     /// The same for programs, without quotes.
@@ -58,6 +69,41 @@ pub(crate) struct Space {
     pub(crate) host: String,
     /// The file; `None` for standard input and other pipes.
     pub(crate) path: Option<PathBuf>,
+}
+
+/// Where the bytes of a space are.
+#[derive(Debug)]
+enum Bytes {
+    /// In a file that may be closed between two reads: a run may have more hosts than a process may have open files.
+    Named(LazyFile),
+    /// In a temporary file without a name, which came from a stream.
+    Spooled(File),
+}
+
+impl Space {
+    /// The bytes of the XSpace.
+    pub(crate) fn bytes(&self) -> &dyn Source {
+        match &self.bytes {
+            Bytes::Named(file) => file,
+            Bytes::Spooled(file) => file,
+        }
+    }
+
+    /// Copies all bytes.
+    #[cfg(unix)] // for XProf alone
+    pub(crate) fn copy(&self, to: &mut dyn Write) -> io::Result<()> {
+        let mut chunk = vec![0; CHUNK];
+        let mut at = 0;
+        loop {
+            match self.bytes().read_at(&mut chunk, at)? {
+                0 => return Ok(()),
+                count => {
+                    to.write_all(&chunk[..count])?;
+                    at += count as u64; // at most a chunk
+                }
+            }
+        }
+    }
 }
 
 /// The profile that `input` stands for.
@@ -181,27 +227,160 @@ fn space(path: &Path) -> Result<Space> {
         // A pipe: what cannot be read twice.
         return spool(&mut file, name, label);
     }
-    refuse_others(&mut file, &name)?;
+    let mut head = [0; HEAD];
+    let count = Source::read_at(&file, &mut head, 0).with_context(|| format!("failed to read {name}"))?;
+    refuse_others(&head[..count], &name)?;
     let host = path.file_name().unwrap_or_default().to_string_lossy();
     let host = host.strip_suffix(SUFFIX).unwrap_or(&host).to_owned();
-    Ok(Space { file, name, label, host, path: Some(path.to_owned()) })
+    let file = LazyFile::new(path, file).with_context(|| format!("failed to read {name}"))?;
+    Ok(Space { bytes: Bytes::Named(file), name, label, host, path: Some(path.to_owned()) })
 }
 
 /// A stream, copied to where it can be read at any position.
 fn spool(from: &mut dyn Read, name: String, label: String) -> Result<Space> {
+    spool_at_most(MOST_SPOOLED, from, name, label)
+}
+
+/// Copies a stream of at most `most` bytes. One that is no XSpace is refused as soon as its bytes tell, since it may never end.
+fn spool_at_most(most: u64, from: &mut dyn Read, name: String, label: String) -> Result<Space> {
+    let read = |from: &mut dyn Read, buffer: &mut [u8]| loop {
+        match from.read(buffer) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            read => return read.with_context(|| format!("failed to read {name}")),
+        }
+    };
+    let mut chunk = vec![0; CHUNK];
+    let mut count = 0;
+    let mut fields = Fields::default();
+    while count < HEAD {
+        let more = read(from, &mut chunk[count..HEAD])?;
+        count += more;
+        if count > 0 || more == 0 {
+            refuse_others(&chunk[..count], &name)?;
+        }
+        if more == 0 {
+            break;
+        }
+        // Each of the four fields of an XSpace has bytes.
+        if !matches!(chunk[0], 0x0a | 0x12 | 0x1a | 0x22) {
+            bail!("{name} is not an XSpace: its first byte, {:#04x}, begins no field of one", chunk[0]);
+        }
+    }
     let mut file = tempfile::tempfile().with_context(|| format!("failed to create a temporary file for {name}"))?;
-    io::copy(from, &mut file).with_context(|| format!("failed to copy {name} to a temporary file"))?;
-    refuse_others(&mut file, &name)?;
-    Ok(Space { file, name, label, host: String::new(), path: None })
+    let mut copied = 0_u64;
+    while count > 0 {
+        let told = copied > TOLD_SPOOLED;
+        let place = copied;
+        copied += count as u64; // at most a chunk
+        if let Err(wrong) = fields.take(&chunk[..count], place, most) {
+            bail!("{name} is not an XSpace: {wrong}");
+        }
+        if copied > most {
+            bail!(
+                "{name} is longer than {} bytes, and no more is copied of a stream; write it to a file and name that",
+                units::count(most)
+            );
+        }
+        file.write_all(&chunk[..count]).with_context(|| format!("failed to copy {name} to a temporary file"))?;
+        if !told && copied > TOLD_SPOOLED {
+            tell(format_args!(
+                "copying {name} to a temporary file, as it is read more than once; at most {} bytes",
+                units::count(most)
+            ));
+        }
+        count = read(from, &mut chunk)?;
+    }
+    Ok(Space { bytes: Bytes::Spooled(file), name, label, host: String::new(), path: None })
+}
+
+/// The fields of a message that comes piece by piece: whether they can be fields at all.
+#[derive(Debug)]
+enum Fields {
+    /// Within a number: the key of a field, its length, or its value.
+    Number { what: Number, value: u64, bytes: u32 },
+    /// Within the content of a field, of which so many bytes are to come.
+    Content(u64),
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Number {
+    Key,
+    Length,
+    Value,
+}
+
+impl Default for Fields {
+    fn default() -> Self {
+        Self::KEY
+    }
+}
+
+impl Fields {
+    const KEY: Self = Self::number(Number::Key);
+
+    const fn number(what: Number) -> Self {
+        Self::Number { what, value: 0, bytes: 0 }
+    }
+
+    /// Takes the next bytes, which begin at `place`; fails where they cannot be fields that end within `most` bytes.
+    fn take(&mut self, bytes: &[u8], place: u64, most: u64) -> Result<(), String> {
+        let mut rest = bytes;
+        while let Some((byte, behind)) = rest.split_first() {
+            let at = || place + (bytes.len() - rest.len()) as u64; // at most a chunk
+            match self {
+                Self::Content(left) => {
+                    let taken = usize::try_from(*left).map_or(rest.len(), |left| left.min(rest.len()));
+                    *left -= taken as u64; // no more than it
+                    if *left == 0 {
+                        *self = Self::KEY;
+                    }
+                    rest = &rest[taken..];
+                    continue;
+                }
+                Self::Number { what, value, bytes } => {
+                    if *bytes == 10 {
+                        return Err(format!("a number does not end by byte {}", at()));
+                    }
+                    // The tenth byte holds one bit of 64.
+                    *value |= u64::from(byte & 0x7f).checked_shl(7 * *bytes).unwrap_or(0);
+                    *bytes += 1;
+                    if *byte < 0x80 {
+                        let (what, value) = (*what, *value);
+                        *self = match (what, value & 7) {
+                            (Number::Value, _) => Self::KEY,
+                            (Number::Length, _) if value > most => {
+                                return Err(format!("a field of {value} bytes ends at byte {}", at()));
+                            }
+                            (Number::Length, _) => Self::content(value),
+                            (Number::Key, _) if value >> 3 == 0 => {
+                                return Err(format!("a field has the number 0 at byte {}", at()));
+                            }
+                            (Number::Key, 0) => Self::number(Number::Value),
+                            (Number::Key, 1) => Self::content(8),
+                            (Number::Key, 2) => Self::number(Number::Length),
+                            // A group holds fields.
+                            (Number::Key, 3 | 4) => Self::KEY,
+                            (Number::Key, 5) => Self::content(4),
+                            (Number::Key, kind) => {
+                                return Err(format!("a field has the unknown wire type {kind} at byte {}", at()));
+                            }
+                        };
+                    }
+                }
+            }
+            rest = behind;
+        }
+        Ok(())
+    }
+
+    fn content(bytes: u64) -> Self {
+        if bytes == 0 { Self::KEY } else { Self::Content(bytes) }
+    }
 }
 
 /// Refuses what cannot be an XSpace by its first bytes, in words that say what it is.
-fn refuse_others(file: &mut File, name: &str) -> Result<()> {
-    let mut head = Vec::new();
-    let read = file.seek(SeekFrom::Start(0)).and_then(|_| (&*file).take(8).read_to_end(&mut head));
-    let read = read.and_then(|_| file.rewind());
-    read.with_context(|| format!("failed to read {name}"))?;
-    let what = match head.as_slice() {
+fn refuse_others(head: &[u8], name: &str) -> Result<()> {
+    let what = match head {
         [] => bail!("{name} is empty; an XSpace holds at least one plane"),
         // Each of these would be a field that no XSpace has.
         [b'{' | b'[', ..] => "JSON; a trace cannot be turned back into a profile, so name its",

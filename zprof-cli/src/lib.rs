@@ -8,6 +8,7 @@ mod convert;
 mod csv;
 mod diff;
 mod doctor;
+mod files;
 mod flame;
 mod format;
 mod input;

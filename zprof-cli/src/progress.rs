@@ -1,6 +1,5 @@
 //! A bar on a terminal that shows how far the reading of a profile is; nothing where standard error is no terminal.
 
-use std::fs::File;
 use std::io;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -28,7 +27,7 @@ impl Progress {
     }
 
     /// The file, whose reading moves the bar.
-    pub(crate) fn watch<'f>(&'f self, file: &'f File) -> Watched<'f> {
+    pub(crate) fn watch<'f>(&'f self, file: &'f dyn Source) -> Watched<'f> {
         Watched { file, bar: &self.bar }
     }
 }
@@ -41,7 +40,7 @@ impl Drop for Progress {
 
 /// A file that moves a bar.
 pub(crate) struct Watched<'f> {
-    file: &'f File,
+    file: &'f dyn Source,
     bar: &'f ProgressBar,
 }
 
@@ -51,7 +50,7 @@ impl Source for Watched<'_> {
     }
 
     fn read_at(&self, buffer: &mut [u8], at: u64) -> io::Result<usize> {
-        let count = Source::read_at(self.file, buffer, at)?;
+        let count = self.file.read_at(buffer, at)?;
         self.bar.inc(u64::try_from(count).unwrap_or(u64::MAX));
         Ok(count)
     }

@@ -74,7 +74,7 @@ pub(crate) struct Summed {
 }
 
 fn summary(space: &Space, options: &SummaryOptions) -> Result<Summary> {
-    summarise(&space.file, options).with_context(|| format!("failed to read {}", space.name))
+    summarise(space.bytes(), options).with_context(|| format!("failed to read {}", space.name))
 }
 
 /// Sums up every space of a profile; that any of them has one of the planes asked for is sure then.

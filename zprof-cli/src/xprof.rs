@@ -168,15 +168,10 @@ impl LogDirectory {
             let link = folder.join(format!("{host}{SUFFIX}"));
             let placed = match &space.path {
                 Some(path) => path.canonicalize().and_then(|path| symlink(path, &link)),
-                None => File::create_new(&link).and_then(|mut to| copy(&space.file, &mut to)),
+                None => File::create_new(&link).and_then(|mut to| space.copy(&mut to)),
             };
             placed.with_context(|| format!("failed to put {} into `{}`", space.name, folder.display()))?;
         }
         Ok(Self { path: made.path().to_owned(), what: format!("the run `{run}`"), _made: Some(made) })
     }
-}
-
-fn copy(mut from: &File, to: &mut File) -> io::Result<()> {
-    io::Seek::rewind(&mut from)?;
-    io::copy(&mut from, to).map(|_| ())
 }

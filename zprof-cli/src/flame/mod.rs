@@ -57,7 +57,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let mut tree = StackTree::default();
     for space in &profile.spaces {
         let host = (profile.spaces.len() > 1).then_some(space.host.as_str());
-        tree.add(&space.file, host, &options).with_context(|| format!("failed to read {}", space.name))?;
+        tree.add(space.bytes(), host, &options).with_context(|| format!("failed to read {}", space.name))?;
     }
     if (0..tree.len()).all(|frame| tree.own_ns(frame) == 0) {
         let name = profile.name.clone();
