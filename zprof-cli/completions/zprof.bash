@@ -859,7 +859,7 @@ _zprof() {
             return 0
             ;;
         zprof__subcmd__nsys)
-            opts="-o -h --no-sudo --output --force --no-check --dry-run --help"
+            opts="-o -h --sudo --no-sudo --output --force --no-check --dry-run --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

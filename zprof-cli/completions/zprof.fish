@@ -89,7 +89,8 @@ complete -c zprof -n "__fish_zprof_using_subcommand check" -l json -d 'Print JSO
 complete -c zprof -n "__fish_zprof_using_subcommand check" -l strict -d 'Take warnings for errors'
 complete -c zprof -n "__fish_zprof_using_subcommand check" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c zprof -n "__fish_zprof_using_subcommand nsys" -s o -l output -d 'Where the report goes; nsys adds the ending. Without it: report1, report2, … here' -r -F
-complete -c zprof -n "__fish_zprof_using_subcommand nsys" -l no-sudo -d 'Do not run nsys as root; `ZPROF_NO_SUDO=1` and `ZML_PROFILE_NO_SUDO=1` say the same'
+complete -c zprof -n "__fish_zprof_using_subcommand nsys" -l sudo -d 'Run nsys, and with it the program, as root: by `sudo -E`, with your whole environment'
+complete -c zprof -n "__fish_zprof_using_subcommand nsys" -l no-sudo -d 'Without effect, since nsys runs as root only if that is asked for'
 complete -c zprof -n "__fish_zprof_using_subcommand nsys" -l force -d 'Write over a report of that name'
 complete -c zprof -n "__fish_zprof_using_subcommand nsys" -l no-check -d 'Do not look into the report for zprof\'s ranges; with large reports that takes a while'
 complete -c zprof -n "__fish_zprof_using_subcommand nsys" -l dry-run -d 'Print the command as a shell takes it, and run nothing'

@@ -445,6 +445,51 @@ mod tests {
         assert_eq!(hosts(folder.path()), ["x-0", "y-0"]);
     }
 
+    /// A stream that gives a few bytes at a time.
+    struct Slow<'b>(&'b [u8], usize);
+
+    impl Read for Slow<'_> {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            let count = self.1.min(buffer.len());
+            self.0.read(&mut buffer[..count])
+        }
+    }
+
+    #[test]
+    fn a_stream_is_copied_whole_or_refused_at_the_byte_that_is_wrong() {
+        let spooled = |bytes: &[u8], step, most| {
+            let space = spool_at_most(most, &mut Slow(bytes, step), "x".to_owned(), "x".to_owned());
+            space.map(|space| {
+                let mut all = vec![0; bytes.len() + 1];
+                let count = space.bytes().read_at(&mut all, 0).expect("can be read");
+                all[..count].to_vec()
+            })
+        };
+        // Each kind of field, also unknown ones and a group, and a field that is cut.
+        let fields = b"\x0a\x02\x08\x01\x22\x00\x28\x80\x01\x31\x01\x02\x03\x04\x05\x06\x07\x08\x3d\x01\x02\x03\x04\x43\x28\x01\x44\x0a\x09ab";
+        for step in [1, 3, 100] {
+            assert_eq!(spooled(fields, step, 100).expect("is copied"), fields);
+            for (bytes, reason) in [
+                (&b""[..], "x is empty; an XSpace holds at least one plane"),
+                (b"hello", "x is not an XSpace: its first byte, 0x68, begins no field of one"),
+                (b"\x0a\x00\x00", "x is not an XSpace: a field has the number 0 at byte 2"),
+                (b"\x22\x01a\x0f", "x is not an XSpace: a field has the unknown wire type 7 at byte 3"),
+                (b"\x0a\x65", "x is not an XSpace: a field of 101 bytes ends at byte 1"),
+                (
+                    b"\x22\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01",
+                    "x is not an XSpace: a number does not end by byte 11",
+                ),
+            ] {
+                assert_eq!(spooled(bytes, step, 100).expect_err("is refused").to_string(), reason, "{step}");
+            }
+            let many = b"\x22\x01h".repeat(40);
+            assert_eq!(
+                spooled(&many, step, 100).expect_err("is refused").to_string(),
+                "x is longer than 100 bytes, and no more is copied of a stream; write it to a file and name that"
+            );
+        }
+    }
+
     #[test]
     fn snapshots_are_no_hosts() {
         let folder = tempfile::tempdir().expect("a folder");

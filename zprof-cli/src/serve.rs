@@ -7,6 +7,7 @@
 //! | request | answer |
 //! |---|---|
 //! | for another host name, or from another page (`Origin`) | 403, without the headers that would let a page read it |
+//! | `GET` of the entrance, once, from a process of this user | 302 to the page, whose address has the secret path |
 //! | another path | 404 |
 //! | `GET`, `HEAD` | the file; 206 or 416 for one byte range |
 //! | `OPTIONS` | 204: what the page may ask |
@@ -55,10 +56,29 @@ struct Offer {
     size: u64,
     /// The one path that is answered.
     path: String,
+    /// Leads a browser to the page, once.
+    entrance: Mutex<Entrance>,
     /// The page that may ask: its scheme and host.
     origin: &'static str,
     /// What a browser calls this server; another name means that a foreign name was pointed at this machine.
     hosts: [String; 2],
+}
+
+/// A second path, which the browser's command line may show to everybody: other users see the arguments of a process. The first
+/// request for it, which must come from a process of this user, is sent on to the page; from then on it is worth nothing.
+#[derive(Default)]
+struct Entrance {
+    /// Empty where there is none.
+    path: String,
+    /// The page's address, until it is given away.
+    page: Option<String>,
+}
+
+/// Who has sent a request, and to which of our addresses.
+#[derive(Clone, Copy)]
+struct Client {
+    from: SocketAddr,
+    to: SocketAddr,
 }
 
 impl Server {
@@ -70,7 +90,8 @@ impl Server {
         let size = file.metadata().context("failed to ask for the size of the trace")?.len();
         let port = address.port();
         let hosts = [format!("127.0.0.1:{port}"), format!("localhost:{port}")];
-        let offer = Offer { file: Mutex::new(file), size, path: format!("/{}/{name}", token()?), origin, hosts };
+        let (file, entrance) = (Mutex::new(file), Mutex::default());
+        let offer = Offer { file, size, path: format!("/{}/{name}", token()?), entrance, origin, hosts };
         Ok(Self { listener, address, offer: Arc::new(offer) })
     }
 
@@ -84,6 +105,14 @@ impl Server {
 
     pub(crate) fn url(&self) -> String {
         format!("http://{}{}", self.address, self.offer.path)
+    }
+
+    /// An address that leads the first who asks, a process of this user, to `page`.
+    pub(crate) fn entrance(&self, page: String) -> Result<String> {
+        let path = format!("/open/{}", token()?);
+        let url = format!("http://{}{path}", self.address);
+        *lock(&self.offer.entrance) = Entrance { path, page: Some(page) };
+        Ok(url)
     }
 
     /// Serves, with `once` until one client has the whole file, else for ever.
@@ -262,6 +291,7 @@ fn answer(stream: &TcpStream, offer: &Offer, sends: impl FnOnce()) -> io::Result
 }
 
 fn read_request(stream: &TcpStream, offer: &Offer) -> io::Result<Reply> {
+    let client = Client { from: stream.peer_addr()?, to: stream.local_addr()? };
     let deadline = Instant::now() + HEAD_TIME;
     let mut head = Vec::new();
     loop {
@@ -269,7 +299,7 @@ fn read_request(stream: &TcpStream, offer: &Offer) -> io::Result<Reply> {
         let mut fields = [httparse::EMPTY_HEADER; HEAD_FIELDS];
         let mut request = Request::new(&mut fields);
         match request.parse(&head) {
-            Ok(Status::Complete(_)) => return Ok(offer.reply(&request)),
+            Ok(Status::Complete(_)) => return Ok(offer.reply(&request, client)),
             Ok(Status::Partial) if read == 0 => return Err(ErrorKind::UnexpectedEof.into()),
             Ok(Status::Partial) if head.len() < HEAD_BYTES => {}
             Ok(Status::Partial) | Err(httparse::Error::TooManyHeaders) => {
@@ -311,7 +341,7 @@ fn close(stream: &TcpStream) -> io::Result<()> {
 }
 
 impl Offer {
-    fn reply(&self, request: &Request<'_, '_>) -> Reply {
+    fn reply(&self, request: &Request<'_, '_>, client: Client) -> Reply {
         let mut hosts = values(request, "Host");
         let (Some(host), None) = (hosts.next(), hosts.next()) else {
             return Reply::empty("400 Bad Request");
@@ -321,15 +351,20 @@ impl Offer {
         if stranger || !self.hosts.iter().any(|name| name.as_bytes() == host) {
             return Reply::empty("403 Forbidden");
         }
-        let mut reply = self.reply_to_friend(request);
+        let mut reply = self.reply_to_friend(request, client);
         if !origins.is_empty() {
             reply.fields.insert(0, ("Access-Control-Allow-Origin", self.origin.to_owned()));
         }
         reply
     }
 
-    fn reply_to_friend(&self, request: &Request<'_, '_>) -> Reply {
+    fn reply_to_friend(&self, request: &Request<'_, '_>, client: Client) -> Reply {
         const METHODS: &str = "GET, HEAD, OPTIONS";
+        let mut entrance = lock(&self.entrance);
+        if !entrance.path.is_empty() && request.path == Some(&entrance.path) {
+            return entrance.reply(request.method, client);
+        }
+        drop(entrance);
         if request.path != Some(&self.path) {
             return Reply::empty("404 Not Found");
         }
@@ -384,6 +419,65 @@ impl Offer {
     }
 }
 
+impl Entrance {
+    fn reply(&mut self, method: Option<&str>, client: Client) -> Reply {
+        if method != Some("GET") {
+            return Reply::empty("405 Method Not Allowed").with("Allow", "GET");
+        }
+        if !is_of_this_user(client) {
+            return Reply::empty("403 Forbidden");
+        }
+        match self.page.take() {
+            Some(page) => Reply::empty("302 Found")
+                .with("Location", page)
+                .with("Cache-Control", "no-store")
+                .with("Referrer-Policy", "no-referrer"),
+            None => Reply::empty("410 Gone"),
+        }
+    }
+}
+
+/// Whether a client is a process of this user, or of root, which may do anything. The kernel has a list of connections with their
+/// owners; a client that is on this machine is on it for as long as it waits for an answer.
+#[cfg(target_os = "linux")]
+fn is_of_this_user(client: Client) -> bool {
+    let lists = ["/proc/net/tcp", "/proc/net/tcp6"].map(std::fs::read_to_string);
+    if lists.iter().all(Result::is_err) {
+        // Without the list, the entrance is closed after the first request all the same.
+        return true;
+    }
+    let owner = lists.iter().flatten().find_map(|list| owner(list, client));
+    owner.is_some_and(|user| user == 0 || user == rustix::process::geteuid().as_raw())
+}
+
+/// Other systems have no such list that is open to everybody: the entrance is closed after the first request.
+#[cfg(not(target_os = "linux"))]
+fn is_of_this_user(_client: Client) -> bool {
+    true
+}
+
+/// The user of the client's socket, in a list as the kernel has it.
+#[cfg(any(target_os = "linux", test))]
+fn owner(list: &str, client: Client) -> Option<u32> {
+    let ends = |list: &str, address: SocketAddr| {
+        let (listed, port) = list.rsplit_once(':')?;
+        let SocketAddr::V4(address) = address else { return None };
+        // Words of the address, each as a number of this machine; IPv6 has this one behind 80 zero bits and 16 ones.
+        let ip = format!("{:08X}", u32::from_ne_bytes(address.ip().octets()));
+        let is_ip =
+            listed == ip || listed == format!("0000000000000000{:08X}{ip}", u32::from_ne_bytes([0, 0, 0xff, 0xff]));
+        (is_ip && u16::from_str_radix(port, 16) == Ok(address.port())).then_some(())
+    };
+    list.lines().skip(1).find_map(|line| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let [_, local, remote, _, _, _, _, user, _, inode, ..] = words.as_slice() else { return None };
+        ends(local, client.from)?;
+        ends(remote, client.to)?;
+        // A socket without a process has lost its owner.
+        if *inode == "0" { None } else { user.parse().ok() }
+    })
+}
+
 /// What is true of the file, however much of it is sent. Nothing keeps it: the next trace has the same server and another name.
 fn described(reply: Reply) -> Reply {
     reply
@@ -397,4 +491,30 @@ fn described(reply: Reply) -> Reply {
 /// The values of all fields of that name, in order.
 fn values<'a>(request: &'a Request<'_, '_>, name: &'a str) -> impl Iterator<Item = &'a [u8]> {
     request.headers.iter().filter(move |field| field.name.eq_ignore_ascii_case(name)).map(|field| field.value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_owner_of_a_connection_is_found_in_the_kernels_list() {
+        let head = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n";
+        let word = |bytes: [u8; 4]| format!("{:08X}", u32::from_ne_bytes(bytes));
+        let (ip, mapped) = (word([127, 0, 0, 1]), word([0, 0, 0xff, 0xff]));
+        let row = |local: &str, remote: &str, user: u32, inode: u32| {
+            format!("   1: {local} {remote} 01 00000000:00000000 00:00000000 00000000  {user}        0 {inode} 1 0\n")
+        };
+        let client =
+            Client { from: "127.0.0.1:40000".parse().expect("valid"), to: "127.0.0.1:9001".parse().expect("valid") };
+        let (from, to) = (format!("{ip}:9C40"), format!("{ip}:2329"));
+        let server_side = row(&to, &from, 7, 5);
+        let plain = [head, &server_side, &row(&from, &to, 1000, 6)].concat();
+        assert_eq!(owner(&plain, client), Some(1000));
+        let six = |address: &str| format!("0000000000000000{mapped}{address}");
+        assert_eq!(owner(&[head, &row(&six(&from), &six(&to), 65534, 6)].concat(), client), Some(65534));
+        assert_eq!(owner(&[head, &row(&from, &to, 0, 0)].concat(), client), None);
+        assert_eq!(owner(&[head, &server_side].concat(), client), None);
+        assert_eq!(owner("", client), None);
+    }
 }

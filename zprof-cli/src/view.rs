@@ -28,6 +28,9 @@ const LAUNCH_TIME: Duration = Duration::from_secs(5);
 /// else, on port 9001 of 127.0.0.1, until Ctrl-C. The page runs in the browser; the trace does not leave this machine.
 /// Chrome asks whether the page may reach this machine: allow it.
 ///
+/// The address that is printed has a secret path; whoever has it can read the trace. What the browser is started with leads
+/// there once, and on Linux only for you.
+///
 /// On a machine without a browser, forward the port, `ssh -L 9001:127.0.0.1:9001 HOST`, and open the printed address where the
 /// browser is.
 #[derive(Debug, clap::Args)]
@@ -87,7 +90,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         ));
     }
     if !args.no_open {
-        open_browser(url)?;
+        // Others see the arguments of the programs that open it, so these get an address without the secret path.
+        open_browser(server.entrance(url)?)?;
     }
     server.run(args.once)?;
     Ok(ExitCode::SUCCESS)

@@ -3,6 +3,7 @@
 mod answers;
 mod bad;
 mod hostile;
+mod inputs;
 mod picture;
 mod profiles;
 

@@ -4,6 +4,7 @@ use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener};
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
@@ -185,16 +186,63 @@ fn opened(programs: &Path, stderr: Stdio) -> Served {
     Served::started(&mut command)
 }
 
-#[test]
-fn the_browser_is_asked_for_the_printed_address() {
+/// What the launcher of browsers is given: whatever other users see of it.
+fn asked(served: impl FnOnce(&Path) -> Served) -> (Served, String) {
     let programs = desktop("echo \"$#:$1\" > \"${0%/*}/asked\"");
     let asked = programs.path().join("asked");
     assert!(Command::new("mkfifo").arg(&asked).status().expect("mkfifo runs").success());
-    let served = opened(programs.path(), Stdio::null());
+    let served = served(programs.path());
     let mut address = String::new();
     // Waits until the launcher writes.
     File::open(asked).expect("is there").read_to_string(&mut address).expect("is text");
-    assert_eq!(address, format!("1:{}\n", served.page));
+    (served, address)
+}
+
+#[test]
+fn the_browser_is_led_to_the_printed_address_once() {
+    let (served, address) = asked(|programs| opened(programs, Stdio::null()));
+    let path = address.strip_prefix(&format!("1:http://127.0.0.1:{}", served.port)).expect("is our address").trim_end();
+    let secret = served.path.split('/').nth(1).expect("has a secret part");
+    assert!(path.starts_with("/open/") && !path.contains(secret), "{path} tells {secret}");
+
+    // A look does not use it up, and neither does a page or another user.
+    assert!(served.ask("HEAD", path, "").starts_with("HTTP/1.1 405 "));
+    assert!(served.ask("GET", path, "Origin: https://example.org\r\n").starts_with("HTTP/1.1 403 "));
+    assert_eq!(of_nobody(&served, path), Some("403".to_owned()).filter(|_| is_root()));
+    let page = &served.page;
+    assert_eq!(
+        served.ask("GET", path, ""),
+        format!(
+            "HTTP/1.1 302 Found\r\nLocation: {page}\r\nCache-Control: no-store\r\nReferrer-Policy: no-referrer\r\n\
+             Content-Length: 0\r\nConnection: close\r\n\r\n"
+        )
+    );
+    assert!(served.ask("GET", path, "").starts_with("HTTP/1.1 410 Gone\r\n"));
+    assert!(served.ask("GET", "/open/", "").starts_with("HTTP/1.1 404 "));
+    assert!(served.fetch() == converted());
+}
+
+fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+/// The status that another user gets for a path; `None` where this user cannot ask as another one.
+fn of_nobody(served: &Served, path: &str) -> Option<String> {
+    const REQUEST: &str = r#"
+import http.client, sys
+client = http.client.HTTPConnection("127.0.0.1", int(sys.argv[1]))
+client.request("GET", sys.argv[2])
+print(client.getresponse().status)
+"#;
+    if !is_root() {
+        println!("not tried as another user: only root can");
+        return None;
+    }
+    let mut python = Command::new("python3");
+    python.args(["-c", REQUEST, &served.port.to_string(), path]).current_dir("/");
+    let output = python.uid(65_534).gid(65_534).output().expect("python3 runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    Some(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
 #[test]
