@@ -5,7 +5,7 @@ use std::thread;
 
 use zprof::ProfilerOptions;
 use zprof_runtime::raw::{
-    self, Description, Level, MOST_KEYS, NO_FILTER, RawGuard, RawSite, RawValue, Whole, begin, end, instant, note, open,
+    self, Description, Level, MOST_KEYS, NO_FILTER, RawSite, RawValue, Whole, begin, end, instant, note, open,
 };
 use zprof_tests::profile::{Event, Recorded, Session, Stat, Stats, record, recorded, stats};
 
