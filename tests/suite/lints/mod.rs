@@ -2,9 +2,10 @@
 //! the same places. Only places and names of lints are compared, no words.
 
 use std::collections::BTreeSet;
+use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Output};
 
 /// Line, column, and the lint or the number of the error.
 type Found = BTreeSet<(u64, u64, String)>;
@@ -33,21 +34,26 @@ impl Package {
         Self { folder, target }
     }
 
-    /// What a subcommand of cargo finds in the functions, with these attributes in the place of `T`, `TE` and `TR`.
-    fn found(&self, subcommand: &str, functions: &str, attributes: [&str; 3]) -> Found {
-        let mut text = functions.to_owned();
-        for (name, attribute) in ["#[T]", "#[TE]", "#[TR]"].iter().zip(attributes) {
-            text = text.replace(name, attribute);
-        }
+    /// Runs a subcommand of cargo on a library of this text.
+    fn cargo(&self, subcommand: &str, text: &str) -> Output {
         fs::write(self.folder.path().join("lib.rs"), text).expect("the folder can be written");
-        let output = Command::new(env!("CARGO"))
+        Command::new(env!("CARGO"))
             .current_dir(self.folder.path())
             .args([subcommand, "--offline", "--quiet", "--message-format", "json", "--target-dir"])
             .arg(&self.target)
             .env_remove("CARGO_ENCODED_RUSTFLAGS")
             .env_remove("RUSTFLAGS")
             .output()
-            .expect("cargo can be run");
+            .expect("cargo can be run")
+    }
+
+    /// What a subcommand of cargo finds in the functions, with these attributes in the place of `T`, `TE` and `TR`.
+    fn found(&self, subcommand: &str, functions: &str, attributes: [&str; 3]) -> Found {
+        let mut text = functions.to_owned();
+        for (name, attribute) in ["#[T]", "#[TE]", "#[TR]"].iter().zip(attributes) {
+            text = text.replace(name, attribute);
+        }
+        let output = self.cargo(subcommand, &text);
         let text = String::from_utf8(output.stdout).expect("cargo writes UTF-8");
         let messages = text.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
         let ours = messages
@@ -94,4 +100,24 @@ fn errors_are_the_same_with_and_without_the_attribute() {
     for functions in [include_str!("types.in"), include_str!("borrows.in"), include_str!("names.in")] {
         package.compare("check", functions);
     }
+}
+
+/// Rustc instantiates one function at most 128 times in a chain, and each of these awaits the one before.
+#[test]
+fn two_hundred_futures_that_await_each_other_compile() {
+    const LEVELS: usize = 200;
+    let mut text = String::from("use std::future::{Future, ready};\n");
+    text += "#[zprof::trace] pub async fn f0(x: &u32) -> u32 { ready(*x).await }\n";
+    for level in 1..LEVELS {
+        let before = level - 1;
+        let body = format!("let x = f{before}(x).await; ready(x + 1).await");
+        writeln!(text, "#[zprof::trace] pub async fn f{level}(x: &u32) -> u32 {{ {body} }}").expect("memory");
+    }
+    text += "fn poll<F: Future>(future: F) -> bool { let mut future = std::pin::pin!(future); \
+             let mut context = std::task::Context::from_waker(std::task::Waker::noop()); \
+             future.as_mut().poll(&mut context).is_ready() }\n";
+    let last = LEVELS - 1;
+    writeln!(text, "pub fn run() -> bool {{ poll(async {{ f{last}(&1).await }}) }}").expect("memory");
+    let output = Package::new().cargo("build", &text);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
 }
