@@ -203,6 +203,31 @@ impl Locked<'_> {
         self.state.told = position;
     }
 
+    /// The chunks, oldest first.
+    #[cfg(all(unix, not(zprof_loom)))]
+    pub(crate) fn links(&self) -> impl Iterator<Item = Link<'_>> {
+        std::iter::successors(self.first(), |link| link.next())
+    }
+
+    /// In the child of a fork, at this tick and position: there are no chunks, and the record begins here. What is carried
+    /// goes on, but for scopes that have ended; nothing is freed, since that may call the program's allocator, which may be
+    /// locked.
+    #[cfg(all(unix, not(zprof_loom)))]
+    pub(crate) fn inherit(&mut self, own: &mut Own, position: u64, tick: u64) -> &AtomicPtr<Chunk> {
+        self.first.store(std::ptr::null_mut(), Ordering::Relaxed);
+        let State { closed, carried, told, since, .. } = &mut *self.state;
+        for closed in closed.iter().chain(&own.closed) {
+            if let Ok(at) = carried.binary_search_by_key(&closed.begin, |carried| carried.position) {
+                std::mem::forget(carried.remove(at));
+            }
+        }
+        closed.clear();
+        own.closed.clear();
+        (own.crossing, own.has_notes) = (0, false);
+        (*told, *since) = (position, tick.max(*since));
+        self.first
+    }
+
     /// Position at which the oldest chunk begins.
     pub(crate) fn start(&self) -> Option<u64> {
         self.first().map(Link::base)
@@ -394,10 +419,18 @@ impl Own {
         *self = Self { closed, ..Self::default() };
     }
 
-    /// A scope that began at `begin`, in an earlier chunk, ends at position `at`.
-    pub(crate) fn close(&mut self, at: u64, begin: u64) {
+    /// A scope that began at `begin`, in an earlier chunk, ends at position `at`; the ring, if there is one, is told later.
+    pub(crate) fn close(&mut self, at: u64, begin: u64, is_ring: bool) {
         self.crossing = self.crossing.saturating_sub(1);
-        self.closed.push(Closed { at, begin });
+        if is_ring {
+            self.closed.push(Closed { at, begin });
+        }
+    }
+
+    /// How many scopes are open that began in an earlier chunk.
+    #[cfg(all(unix, not(zprof_loom)))]
+    pub(crate) fn crossing(&self) -> usize {
+        self.crossing
     }
 
     /// Metadata was added to such a scope.
@@ -408,7 +441,8 @@ impl Own {
     /// The owner goes on to the next chunk with `open` scopes open.
     pub(crate) fn leave(&mut self, open: usize, has_counts: bool, at: Moment) -> Left {
         let open_here = u32::try_from(open.saturating_sub(self.crossing)).unwrap_or(u32::MAX);
-        let left = Left { at, open: open_here, has_notes: self.has_notes, has_counts };
+        let crossing = u32::try_from(self.crossing).unwrap_or(u32::MAX);
+        let left = Left { at, open: open_here, crossing, has_notes: self.has_notes, has_counts };
         (self.crossing, self.has_notes) = (open, false);
         self.filled += 1;
         left

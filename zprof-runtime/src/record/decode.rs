@@ -3,7 +3,9 @@
 use std::ops::Range;
 
 use super::chunk::Slot;
-use super::ring::{BEGIN, CLOSE, COUNT, COUNT_WORDS, EARLY, END, MADE_EARLY, MADE_TASK, NOTE_WORDS, TASK, TASK_WORDS};
+use super::ring::{
+    BEGIN, CLOSE, COUNT, COUNT_WORDS, EARLY, END, MADE_EARLY, MADE_TASK, MOVED, NOTE_WORDS, TASK, TASK_WORDS,
+};
 use crate::site::{Origin, Site};
 use crate::value::{Kind, Shape, TAGGED};
 
@@ -97,6 +99,12 @@ impl<'a> Words<'a> {
         self.words.len()
     }
 
+    /// Position of the word with this index.
+    #[cfg_attr(not(unix), allow(dead_code))]
+    pub(crate) fn position(self, index: usize) -> u64 {
+        self.base + (index * size_of::<Slot>()) as u64
+    }
+
     /// The records, in order.
     pub(crate) fn records(self) -> Records<'a> {
         self.records_from(0)
@@ -186,6 +194,13 @@ impl<'a> Records<'a> {
             // SAFETY: the fourth word of a task's end is the address of its site, as the second says; see
             // `Writer::end_task`.
             return Some(Record::Task { tick, task: third, site: unsafe { site(fourth, second == MADE_TASK) } });
+        }
+        if second == MOVED {
+            // SAFETY: the fourth word of a moved begin is the exposed address of a static shape, as the second of a begin is.
+            let shape: &'static Shape = unsafe { &*std::ptr::with_exposed_provenance(address(fourth)) };
+            let len = shape.kinds.iter().try_fold(4, |len, kind| Some(len + width(kind, rest.get(len..)?)?))?;
+            self.at += len;
+            return Some(Record::Begin { tick, position: third, shape, values: rest.get(4..len)? });
         }
         let (key_len, &kind) = (fourth, rest.get(4)?);
         let key = std::ptr::with_exposed_provenance::<u8>(address(third));

@@ -2,6 +2,8 @@
 
 use super::chain::{Bounds, Carried, Chain, Own, Sampled, Taken};
 use super::chunk::{ChunkBox, Moment};
+#[cfg(all(unix, not(zprof_loom)))]
+use super::inherit::{self, Heir};
 use super::pool::{LARGE, Pool};
 use super::primitive::{Arc, AtomicU64, Mutex, Ordering};
 use super::registry::{Shared, Word};
@@ -172,14 +174,14 @@ impl Log {
         self.lost.store(self.lost.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
     }
 
-    /// A scope of a ring that began at `begin` has ended at position `at`. Only for the log's own thread.
-    pub(crate) fn close(&self, writer: &Writer, at: u64, begin: u64) {
+    /// A scope that began at `begin` has ended at position `at`. Only for the log's own thread.
+    pub(crate) fn close(&self, writer: &Writer, at: u64, begin: u64, is_ring: bool) {
         if begin < writer.base() {
-            self.own.lock().close(at, begin);
+            self.own.lock().close(at, begin, is_ring);
         }
     }
 
-    /// A scope of a ring that began at `begin` was given metadata. Only for the log's own thread.
+    /// A scope that began at `begin` was given metadata. Only for the log's own thread.
     pub(crate) fn note(&self, writer: &Writer, begin: u64) {
         if begin < writer.base() {
             self.own.lock().note();
@@ -423,12 +425,31 @@ impl Log {
         Stream { log, name, chunks, carried, since, released, uncarried, counts, lost, lost_notes, ended }
     }
 
-    /// Bytes of its chunks, and of those that are a ring's of session `epoch`; `None` where the thread is at work on them.
+    /// The begins of the open scopes, for the child of a fork. Only for the log's own thread; `None` where it is at work on its
+    /// chunks, has no open scopes, or finds no memory.
     #[cfg(all(unix, not(zprof_loom)))]
-    pub(crate) fn share_of_memory(&self, epoch: u32) -> Option<(usize, usize)> {
-        let chain = self.chain.try_lock()?;
-        let bytes = chain.bytes();
-        Some((bytes, if chain.epoch() == epoch { bytes } else { 0 }))
+    pub(crate) fn heir(&self, writer: &Writer) -> Option<Heir> {
+        let (chain, own) = (self.chain.try_lock()?, self.own.try_lock()?);
+        if chain.epoch() != writer.epoch() || writer.open() == 0 {
+            return None;
+        }
+        inherit::heir(&chain, writer.open(), own.crossing())
+    }
+
+    /// Goes on in the child of a fork, at this tick, with what `heir` has. Only for the log's own thread. Gives the bytes of its
+    /// chunks; `None` where it is at work on them.
+    #[cfg(all(unix, not(zprof_loom)))]
+    pub(crate) fn inherit(&self, writer: &Writer, heir: Option<Heir>, tick: u64) -> Option<usize> {
+        let (mut chain, mut own) = (self.chain.try_lock()?, self.own.try_lock()?);
+        let heir = heir.filter(|heir| heir.epoch == chain.epoch() && heir.epoch == writer.epoch());
+        let bytes = heir.as_ref().map_or(0, |heir| heir.chunk.size());
+        let first = chain.inherit(&mut own, writer.position(), tick);
+        let copies = heir.map(|heir| (heir.chunk, heir.words, heir.floor));
+        let _of_the_parent = writer.take_counts();
+        // SAFETY: the chain is this thread's own, as is the writer, and has just become empty; the chunk has the slots, and
+        // the words are written, says `inherit::heir`.
+        unsafe { writer.inherit(first, copies) };
+        Some(bytes)
     }
 
     /// Gives the log the id that its thread has after a fork.

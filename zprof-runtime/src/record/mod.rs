@@ -20,10 +20,15 @@ mod fork;
 mod guard;
 #[cfg(not(zprof_loom))]
 mod helper;
+#[cfg(all(unix, not(zprof_loom)))]
+#[allow(unsafe_code)] // keeps lists in memory of its own
+mod inherit;
 #[cfg(not(zprof_loom))]
 pub(crate) mod lock;
 #[allow(unsafe_code)] // joins chunks and writers
 mod log;
+#[allow(unsafe_code)] // maps memory
+mod memory;
 #[cfg(not(zprof_loom))]
 #[cfg_attr(not(feature = "enable"), allow(dead_code, unreachable_pub))] // as above
 mod marks;
@@ -48,6 +53,8 @@ pub(crate) mod recording;
 mod registry;
 #[allow(unsafe_code)] // the stream is raw memory between two threads
 pub(crate) mod ring;
+#[allow(unsafe_code)] // finds chunks in blocks of memory
+mod slab;
 #[cfg(not(zprof_loom))]
 #[allow(unsafe_code)] // pins what a pinned future holds, and lets values write into memory of its own
 #[cfg_attr(not(feature = "enable"), allow(dead_code, unreachable_pub))] // as above
@@ -103,7 +110,7 @@ pub(crate) mod primitive {
     pub(crate) use super::lock::Mutex;
     pub(crate) use std::sync::Arc;
     pub(crate) use std::sync::MutexGuard;
-    pub(crate) use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
+    pub(crate) use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
     /// Ordering of the store that hands records to the drain.
     #[inline(always)]
@@ -142,7 +149,7 @@ pub(crate) mod primitive {
 
     pub(crate) use loom::sync::Arc;
     pub(crate) use loom::sync::MutexGuard;
-    pub(crate) use loom::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
+    pub(crate) use loom::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
     std::thread_local! {
         /// Set by the model that shows that too weak an ordering would be found out.

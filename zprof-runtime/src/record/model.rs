@@ -81,9 +81,7 @@ impl Thread {
             let at = self.writer.position();
             // SAFETY: the mark is of this session, and each is closed once.
             unsafe { self.writer.end_by_position(mark, tick) };
-            if self.shared.bounds().is_some() {
-                self.log.close(&self.writer, at, mark.position);
-            }
+            self.log.close(&self.writer, at, mark.position, self.shared.bounds().is_some());
         }
     }
 

@@ -56,10 +56,21 @@ pub(crate) struct Recorded {
     pub(crate) streams: Vec<Stream>,
     /// Scopes of threads whose storage was being torn down.
     pub(crate) orphans: u64,
+    /// Where the session came into this process by a fork.
+    pub(crate) forked: Option<Forked>,
     /// What was let go of threads that have ended.
     pub(crate) gone: Gone,
     /// Directives by which no site has gone; none in a snapshot, when some still may.
     pub(crate) unmet: Vec<String>,
+}
+
+/// A fork by which a running session came into a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Forked {
+    /// The parent's id.
+    pub(crate) process: u64,
+    /// Time from the session's start to the fork, in picoseconds.
+    pub(crate) ps: u64,
 }
 
 impl Recording {
@@ -134,6 +145,9 @@ impl Live {
         let gone = SHARED.gone();
         let is_part = gone.threads != 0 || streams.iter().any(|stream| stream.released != 0);
         let first = if is_part { streams.iter().filter_map(Stream::first).min().unwrap_or(0) } else { 0 };
+        let fork = SHARED.fork();
+        let forked = fork.map(|(tick, process)| Forked { process, ps: timeline.cursor().ps(tick) });
+        let oldest = fork.map_or(0, |(tick, _)| tick).max(oldest);
         let since = Some(oldest.max(first)).filter(|&since| since > self.start.tick).unwrap_or(0);
         Recorded {
             source: self.source,
@@ -142,6 +156,7 @@ impl Live {
             since,
             streams,
             orphans: SHARED.orphans(),
+            forked,
             gone,
             unmet: Vec::new(),
         }

@@ -118,6 +118,10 @@ pub(crate) struct Shared {
     pub(crate) pool: Pool,
     /// Scopes of threads whose own storage was gone already.
     orphans: AtomicU64,
+    /// Tick of the fork by which the session came into this process, or 0 where it began here; and the process that it came
+    /// from.
+    forked_at: AtomicU64,
+    forked_from: AtomicU64,
     /// What is kept of each thread. Written before `state`.
     keep_ns: AtomicU64,
     keep_bytes: AtomicU64,
@@ -143,6 +147,8 @@ impl Shared {
             logs: Mutex::new(Vec::new()),
             pool: Pool::new(),
             orphans: AtomicU64::new(0),
+            forked_at: AtomicU64::new(0),
+            forked_from: AtomicU64::new(0),
             keep_ns: AtomicU64::new(u64::MAX),
             keep_bytes: AtomicU64::new(u64::MAX),
             held: AtomicU64::new(0),
@@ -162,6 +168,8 @@ impl Shared {
             logs: Mutex::new(Vec::new()),
             pool: Pool::new(),
             orphans: AtomicU64::new(0),
+            forked_at: AtomicU64::new(0),
+            forked_from: AtomicU64::new(0),
             keep_ns: AtomicU64::new(u64::MAX),
             keep_bytes: AtomicU64::new(u64::MAX),
             held: AtomicU64::new(0),
@@ -271,6 +279,7 @@ impl Shared {
         self.pool.keep_nothing();
         *self.gone.lock() = Gone::NONE;
         self.orphans.store(0, Ordering::Relaxed);
+        self.forked_at.store(0, Ordering::Relaxed);
         self.threads.store(0, Ordering::Relaxed);
         self.most_threads.store(0, Ordering::Relaxed);
         self.filter.store(filter, Ordering::Relaxed);
@@ -419,14 +428,15 @@ impl Shared {
         (self.visit.lock(), self.logs.lock(), self.pool.hold(), self.gone.lock(), self.directives.lock())
     }
 
-    /// In the child of a fork: forgets the threads that did not come along. What they recorded is in the parent.
+    /// In the child of a fork: forgets the threads that did not come along, and all chunks. What they have is in the parent. The
+    /// thread that is kept has chunks of so many bytes; the tick is that of the fork, or 0 where no session runs.
     #[cfg(all(unix, not(zprof_loom)))]
-    pub(crate) fn keep_only(&self, keep: Option<&Log>) {
+    pub(crate) fn keep_only(&self, keep: Option<&Log>, bytes: usize, tick: u64) {
         self.held.store(0, Ordering::Release);
         self.threads.store(u64::from(keep.is_some()), Ordering::Relaxed);
-        if let Some((bytes, kept)) = keep.map_or(Some((0, 0)), |keep| keep.share_of_memory(self.word().epoch())) {
-            self.pool.count_anew(bytes, kept);
-        }
+        self.pool.begin_anew(bytes, bytes);
+        self.forked_from.store(u64::from(std::os::unix::process::parent_id()), Ordering::Relaxed);
+        self.forked_at.store(tick, Ordering::Relaxed);
         // Under the lock nothing is allocated and nothing freed: the program's allocator may have scopes.
         let mut logs = self.logs.lock();
         let mut kept = None;
@@ -439,6 +449,12 @@ impl Shared {
             }
         }
         logs.extend(kept);
+    }
+
+    /// Tick of the fork by which this session came into this process, and the process that it came from.
+    pub(crate) fn fork(&self) -> Option<(u64, u64)> {
+        let at = self.forked_at.load(Ordering::Relaxed);
+        (at != 0).then(|| (at, self.forked_from.load(Ordering::Relaxed)))
     }
 
     /// Scopes of this session that came from threads past their end.

@@ -3,6 +3,8 @@
 use std::cell::Cell;
 
 use super::chunk::Moment;
+#[cfg(unix)]
+use super::inherit::Heir;
 use super::log::Log;
 use super::primitive::Arc;
 use super::registry::{Shared, Word};
@@ -61,12 +63,28 @@ impl Drop for Exit {
     }
 }
 
+/// Before a fork: what the child needs of the calling thread's record, whose chunks it does not get.
+#[cfg(unix)]
+pub(crate) fn heir() -> Option<Heir> {
+    LOCAL.with(|local| {
+        let word = SHARED.word().bare();
+        if word.is_off() || local.writer.epoch() != word.epoch() {
+            return None;
+        }
+        local.log()?.heir(&local.writer)
+    })
+}
+
 /// In the child of a fork: this is the only thread, under a new id.
 #[cfg(unix)]
-pub(crate) fn keep_only_this_thread() {
+pub(crate) fn keep_only_this_thread(heir: Option<Heir>) {
     LOCAL.with(|local| {
+        let word = SHARED.word();
+        let tick = if word.bare().is_off() { 0 } else { word.now() };
         let log = local.log();
-        SHARED.keep_only(log);
+        // None where the fork came from within the recorder, by the program's allocator.
+        let bytes = log.and_then(|log| log.inherit(&local.writer, heir, tick));
+        SHARED.keep_only(log, bytes.unwrap_or(0), tick);
         if let Some(log) = log {
             log.set_tid(crate::os::thread_id());
         }
@@ -256,7 +274,7 @@ impl Local {
                 let at = self.writer.position();
                 // SAFETY: marks of this session come from `begin` of this writer, and a guard ends once.
                 unsafe { self.writer.end_by_position(mark, tick) };
-                self.tell_ring(|log| log.close(&self.writer, at, mark.position));
+                self.tell_log(|log| log.close(&self.writer, at, mark.position, SHARED.bounds().is_some()));
             }
         } else if super::is_recorded(word, site.site()) {
             let room = self.make_room(word, super::ring::END_WORDS);
@@ -268,9 +286,9 @@ impl Local {
         }
     }
 
-    /// Tells the thread's ring, where it has one.
-    fn tell_ring(&self, tell: impl FnOnce(&Log)) {
-        if SHARED.bounds().is_some() && !self.busy.replace(true) {
+    /// Tells the thread's log of something that may concern an earlier chunk.
+    fn tell_log(&self, tell: impl FnOnce(&Log)) {
+        if !self.busy.replace(true) {
             self.log().map(tell);
             self.busy.set(false);
         }
@@ -299,7 +317,7 @@ impl Local {
             Some(room) => {
                 // SAFETY: the room is for these words, and nothing was written since.
                 unsafe { self.writer.note(room, mark, key, value, word.now()) };
-                self.tell_ring(|log| log.note(&self.writer, mark.position));
+                self.tell_log(|log| log.note(&self.writer, mark.position));
             }
             None => self.with_log(Log::count_lost_note),
         }

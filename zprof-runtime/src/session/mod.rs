@@ -36,7 +36,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::pjrt::Plugin;
 use crate::record::Gone;
 use crate::record::directives::Directives;
-use crate::record::recording::{Recorded, Recording, Settings, recycle, trim};
+use crate::record::recording::{Forked, Recorded, Recording, Settings, recycle, trim};
 use crate::warn::warn;
 use crate::xspace::join::Session;
 use crate::xspace::names;
@@ -340,6 +340,7 @@ fn assemble(
     let timeline = &recorded.timeline;
     let mut warnings = warnings(&host.losses, recorded.orphans, &timeline.steps_ns, options);
     warnings.extend(gone_with_threads(recorded.gone, options));
+    warnings.extend(recorded.forked.map(begins_at));
     warnings.extend(crossings(&host));
     if host.unnamed != 0 {
         warnings.push(format!(
@@ -362,6 +363,10 @@ fn assemble(
     environment.stat("clock", StatValue::Text(recorded.source.name()));
     environment.stat("clock_residual_ns", StatValue::Uint(timeline.residual_ns));
     environment.stat("dropped_scopes", StatValue::Uint(dropped_scopes));
+    if let Some(Forked { process, ps }) = recorded.forked {
+        environment.stat("forked_from", StatValue::Uint(process));
+        environment.stat("forked_after_ns", StatValue::Uint(ps / 1000));
+    }
     if !options.directives.is_empty() {
         environment.stat("directives", StatValue::Text(&options.directives));
     }
@@ -415,6 +420,16 @@ fn assemble(
         ],
     };
     Unwritten { files, device: bytes, broken, pieces, profile }
+}
+
+/// What to say of a session that came into this process by a fork.
+fn begins_at(Forked { process, ps }: Forked) -> String {
+    format!(
+        "this is the profile of process {}, which was forked from process {process}: it begins at the fork, {} ns after the \
+         session's start; the scopes before then are in the profile of process {process}, if that is written",
+        std::process::id(),
+        ps / 1000
+    )
 }
 
 /// What to say of scopes on overlap lines.
