@@ -209,6 +209,12 @@ impl Locked<'_> {
         std::iter::successors(self.first(), |link| link.next())
     }
 
+    /// Whether there are begins whose chunks are gone.
+    #[cfg(all(unix, not(zprof_loom)))]
+    pub(crate) fn carries(&self) -> bool {
+        !self.state.carried.is_empty()
+    }
+
     /// In the child of a fork, at this tick and position: there are no chunks, and the record begins here. What is carried
     /// goes on, but for scopes that have ended; nothing is freed, since that may call the program's allocator, which may be
     /// locked.

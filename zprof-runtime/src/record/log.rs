@@ -443,12 +443,15 @@ impl Log {
         let (mut chain, mut own) = (self.chain.try_lock()?, self.own.try_lock()?);
         let heir = heir.filter(|heir| heir.epoch == chain.epoch() && heir.epoch == writer.epoch());
         let bytes = heir.as_ref().map_or(0, |heir| heir.chunk.size());
+        // The begins that a ring carries are older than all that are copied, and are in the child.
+        let copied_from = heir.as_ref().map_or(writer.position(), |heir| heir.floor);
+        let floor = if chain.carries() { 0 } else { copied_from };
         let first = chain.inherit(&mut own, writer.position(), tick);
-        let copies = heir.map(|heir| (heir.chunk, heir.words, heir.floor));
+        let copies = heir.map(|heir| (heir.chunk, heir.words));
         let _of_the_parent = writer.take_counts();
         // SAFETY: the chain is this thread's own, as is the writer, and has just become empty; the chunk has the slots, and
         // the words are written, says `inherit::heir`.
-        unsafe { writer.inherit(first, copies) };
+        unsafe { writer.inherit(first, copies, floor) };
         Some(bytes)
     }
 

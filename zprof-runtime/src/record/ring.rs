@@ -241,22 +241,22 @@ impl Writer {
     }
 
     /// Goes on in the child of a fork, where the chunks of this writer are not what they were: in a chunk that begins with
-    /// copies of all begins from position `floor` on that have no end, of so many words; or as a writer without a chunk. Marks
-    /// from before `floor` are as those of earlier sessions.
+    /// copies of begins that have no end, of so many words; or as a writer without a chunk. Marks from before `floor` are as
+    /// those of earlier sessions from now on.
     ///
     /// # Safety
     ///
     /// As [`Writer::go_on`], but that the chain must be empty. The chunk must have as many slots as the words and
     /// [`Writer::needed`]`(0)` together, and the words must be written.
     #[cfg(all(unix, not(zprof_loom)))]
-    pub(crate) unsafe fn inherit(&self, first: &AtomicPtr<Chunk>, copies: Option<(ChunkBox, usize, u64)>) {
+    pub(crate) unsafe fn inherit(&self, first: &AtomicPtr<Chunk>, copies: Option<(ChunkBox, usize)>, floor: u64) {
         self.leave();
-        let Some((chunk, words, floor)) = copies else {
+        if floor == self.position() {
+            // Whatever is open will end as if it came from an earlier session.
             self.set_end(0, 0);
-            self.floor.set(self.position());
-            return;
-        };
-        self.floor.set(floor);
+        }
+        self.floor.set(self.floor.get().max(floor));
+        let Some((chunk, words)) = copies else { return };
         let slots = chunk.slots();
         // SAFETY: as the caller says. There is no chunk before this one, since the writer has just left it.
         unsafe { self.go_on(first, chunk, Left::default()) };
