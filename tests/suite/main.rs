@@ -30,6 +30,7 @@ mod global_thread_names;
 mod global_threads;
 mod global_values;
 mod json;
+mod out_of_memory;
 mod perfetto;
 mod pjrt;
 mod pjrt_example;

@@ -4,11 +4,14 @@
 
 pub(crate) mod ceiling;
 #[cfg(not(zprof_loom))]
+pub(crate) mod cgroup;
+#[cfg(not(zprof_loom))]
 pub(crate) mod clock;
 pub(crate) mod decimal;
 pub mod error;
-#[cfg(not(zprof_loom))]
+#[cfg_attr(zprof_loom, allow(dead_code))]
 pub(crate) mod os;
+pub(crate) mod room;
 pub mod site;
 #[allow(unsafe_code)] // values write themselves into slots of the stream
 pub mod value;

@@ -58,6 +58,8 @@ pub(crate) enum Record<'a> {
 /// Metadata that was added to an open scope.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Note<'a> {
+    /// Which of the metadata of its thread that was added to scopes: set by who gathers it.
+    pub(crate) number: usize,
     pub(crate) key: &'static str,
     pub(crate) kind: &'static Kind,
     pub(crate) words: &'a [u64],
@@ -213,7 +215,7 @@ impl<'a> Records<'a> {
         let words = rest.get(NOTE_WORDS..)?;
         let words = words.get(..width(kind, words)?)?;
         self.at += NOTE_WORDS + words.len();
-        Some(Record::Note { position: second - 1, note: Note { key, kind, words } })
+        Some(Record::Note { position: second - 1, note: Note { number: 0, key, kind, words } })
     }
 }
 

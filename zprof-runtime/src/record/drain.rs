@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use super::chain::Sampled;
 use super::decode::{Note, Record, Words};
 use super::nest::{Nest, Open};
+use crate::room::{self, Result};
 use crate::site::Origin;
 use crate::value::Shape;
 
@@ -79,17 +80,17 @@ pub(crate) struct Scopes<'a> {
 impl<'a> Scopes<'a> {
     /// Reads all records, and leaves out what ended before `since`. Scopes without an end get `last`, the tick at which the
     /// session or the thread ended.
-    pub(crate) fn resolve(chunks: &'a [Words<'a>], since: u64, last: u64) -> Self {
+    pub(crate) fn resolve(chunks: &'a [Words<'a>], since: u64, last: u64) -> Result<Self> {
         // A scope takes three words or more, so this is enough, and what is not used is never touched.
         let most = chunks.iter().map(|chunk| chunk.len()).sum::<usize>() / 3 + 1;
-        let (ends, fates, notes, early) = (Vec::with_capacity(most), Vec::new(), Vec::new(), Vec::new());
+        let (ends, fates, notes, early) = (room::with_room(most)?, Vec::new(), Vec::new(), Vec::new());
         let (tasks, counts, before) = (Vec::new(), Vec::new(), Vec::new());
         let mut scopes = Self { chunks, since, last, outside: 0, ends, fates, notes, early, tasks, counts, before };
         let mut open = Nest::default();
         // Loops in loops, not one flattened iterator: a record then stays in registers.
         for chunk in chunks {
             for record in chunk.records() {
-                scopes.apply(record, &mut open);
+                scopes.apply(record, &mut open)?;
             }
         }
         for scope in open.into_open() {
@@ -97,29 +98,30 @@ impl<'a> Scopes<'a> {
             if leaked {
                 scopes.ends[scope.index] = scope.outlived;
             }
-            scopes.fates.push((scope.index, Fate { unfinished: !leaked, leaked, overlaps: false }));
+            room::push(&mut scopes.fates, (scope.index, Fate { unfinished: !leaked, leaked, overlaps: false }))?;
         }
         scopes.fates.sort_unstable_by_key(|(index, _)| *index);
-        scopes.notes.sort_by_key(|(index, _)| *index);
-        scopes
+        // Those of one scope stay in their order: sorting that keeps it would allocate.
+        scopes.notes.sort_unstable_by_key(|(index, note)| (*index, note.number));
+        Ok(scopes)
     }
 
     #[inline(always)]
-    fn apply(&mut self, record: Record<'a>, open: &mut Nest) {
+    fn apply(&mut self, record: Record<'a>, open: &mut Nest) -> Result<()> {
         match record {
             Record::Begin { tick, position, .. } => {
                 self.outside += usize::from(tick > self.last);
-                open.push(self.ends.len(), position);
-                self.ends.push(self.last);
+                open.push(self.ends.len(), position)?;
+                room::push(&mut self.ends, self.last)?;
             }
             Record::End { tick } => {
                 if let Some(scope) = open.pop() {
-                    self.close(&scope, tick);
+                    self.close(&scope, tick)?;
                 }
             }
             Record::Close { tick, position } => {
                 if let Some(scope) = open.take(position) {
-                    self.close(&scope, tick);
+                    self.close(&scope, tick)?;
                     if tick <= self.last {
                         open.outlive(position, tick);
                     }
@@ -128,28 +130,30 @@ impl<'a> Scopes<'a> {
             // A scope from before the session that outlived it leaves nothing.
             Record::Early { tick, .. } if !self.has(tick) => {}
             Record::Early { tick, site } => {
-                self.early.push(Early { end: tick, site });
+                room::push(&mut self.early, Early { end: tick, site })?;
                 open.outlive(0, tick);
             }
             Record::Task { tick, task, site } => {
                 if self.has(tick) {
-                    self.tasks.push(TaskEnd { end: tick, task, site });
+                    room::push(&mut self.tasks, TaskEnd { end: tick, task, site })?;
                 }
             }
             Record::Count { tick, shape, value } => {
                 let sample = Sampled { tick, shape, value };
                 if self.has(tick) {
-                    self.counts.push(sample);
+                    room::push(&mut self.counts, sample)?;
                 } else if tick < self.since {
-                    sample.replace(&mut self.before);
+                    sample.replace(&mut self.before)?;
                 }
             }
             Record::Note { position, note } => {
                 if let Some(index) = open.index_of(position) {
-                    self.notes.push((index, note));
+                    let number = self.notes.len();
+                    room::push(&mut self.notes, (index, Note { number, ..note }))?;
                 }
             }
         }
+        Ok(())
     }
 
     /// Whether the scope has outlived one around it that is on record.
@@ -162,13 +166,11 @@ impl<'a> Scopes<'a> {
     }
 
     #[inline(always)]
-    fn close(&mut self, scope: &Open, tick: u64) {
+    fn close(&mut self, scope: &Open, tick: u64) -> Result<()> {
         self.ends[scope.index] = tick.min(self.last);
         self.outside += usize::from(tick < self.since);
         let fate = Fate { unfinished: tick > self.last, leaked: false, overlaps: self.crosses(scope) };
-        if !fate.is_usual() {
-            self.fates.push((scope.index, fate));
-        }
+        if fate.is_usual() { Ok(()) } else { room::push(&mut self.fates, (scope.index, fate)) }
     }
 
     /// How many scopes there are, without the early ones.
@@ -229,42 +231,41 @@ impl<'s, 'a> Odd<'s, 'a> {
 
 /// Splits intervals that may overlap over few lanes: in a lane, intervals nest or follow each other. `intervals` are
 /// (begin, end) by ascending begin; the result is the lane of each.
-pub(crate) fn lanes(intervals: &[(u64, u64)]) -> Vec<usize> {
+pub(crate) fn lanes(intervals: &[(u64, u64)]) -> Result<Vec<usize>> {
     // Ends of what is open in each lane, the innermost last.
     let mut lanes: Vec<Vec<u64>> = Vec::new();
     // The innermost end of each lane that has one, and the lanes that have none.
     let mut busy: BTreeSet<(u64, usize)> = BTreeSet::new();
     let mut empty: BTreeSet<usize> = BTreeSet::new();
-    intervals
-        .iter()
-        .map(|&(begin, end)| {
-            while let Some(&(_, lane)) = busy.first().filter(|(innermost, _)| *innermost <= begin) {
-                busy.pop_first();
-                while lanes[lane].last().is_some_and(|&last| last <= begin) {
-                    lanes[lane].pop();
-                }
-                match lanes[lane].last() {
-                    Some(&last) => busy.insert((last, lane)),
-                    None => empty.insert(lane),
-                };
+    let mut lane_of = room::with_room(intervals.len())?;
+    for &(begin, end) in intervals {
+        while let Some(&(_, lane)) = busy.first().filter(|(innermost, _)| *innermost <= begin) {
+            busy.pop_first();
+            while lanes[lane].last().is_some_and(|&last| last <= begin) {
+                lanes[lane].pop();
             }
-            // Inside the interval that ends soonest after it, else alone, else in a new lane.
-            let around = busy.range((end, 0)..).next().copied();
-            let lane = match around.map(|(_, lane)| lane).or_else(|| empty.pop_first()) {
-                Some(lane) => lane,
-                None => {
-                    lanes.push(Vec::new());
-                    lanes.len() - 1
-                }
+            match lanes[lane].last() {
+                Some(&last) => busy.insert((last, lane)),
+                None => empty.insert(lane),
             };
-            if let Some(around) = around {
-                busy.remove(&around);
+        }
+        // Inside the interval that ends soonest after it, else alone, else in a new lane.
+        let around = busy.range((end, 0)..).next().copied();
+        let lane = match around.map(|(_, lane)| lane).or_else(|| empty.pop_first()) {
+            Some(lane) => lane,
+            None => {
+                room::push(&mut lanes, Vec::new())?;
+                lanes.len() - 1
             }
-            busy.insert((end, lane));
-            lanes[lane].push(end);
-            lane
-        })
-        .collect()
+        };
+        if let Some(around) = around {
+            busy.remove(&around);
+        }
+        busy.insert((end, lane));
+        room::push(&mut lanes[lane], end)?;
+        lane_of.push(lane);
+    }
+    Ok(lane_of)
 }
 
 #[cfg(test)]
@@ -304,7 +305,7 @@ mod tests {
     /// Begin, end and fate of each scope in a session that stopped at tick 100, and the ends of the early ones.
     fn resolved(words: &[u64]) -> (Vec<(u64, u64, Fate)>, Vec<u64>) {
         let chunks = [Words::written(words)];
-        let scopes = Scopes::resolve(&chunks, 0, 100);
+        let scopes = Scopes::resolve(&chunks, 0, 100).expect("there is memory");
         let mut found = Vec::new();
         scopes.for_each(|scope| found.push((scope.begin, scope.end, scope.fate)));
         assert_eq!(found.len(), scopes.len());
@@ -337,9 +338,9 @@ mod tests {
     #[test]
     fn lanes_hold_what_nests() {
         let nested = [(0, 10), (1, 5), (5, 9), (20, 30)];
-        assert_eq!(lanes(&nested), [0, 0, 0, 0]);
+        assert_eq!(lanes(&nested).as_deref(), Ok([0, 0, 0, 0].as_slice()));
         let crossing = [(0, 10), (5, 15), (12, 20), (16, 18)];
-        assert_eq!(lanes(&crossing), [0, 1, 0, 0]);
-        assert_eq!(lanes(&[]), [0; 0]);
+        assert_eq!(lanes(&crossing).as_deref(), Ok([0, 1, 0, 0].as_slice()));
+        assert_eq!(lanes(&[]).as_deref(), Ok([].as_slice()));
     }
 }

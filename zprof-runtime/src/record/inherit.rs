@@ -254,9 +254,7 @@ fn collect<'a>(
 
 /// Takes the begin at `position` out of those that are open, where it is one.
 fn remove(words: Words<'_>, open: &mut List<'_, u32>, position: u64) {
-    let is_it = |&from: &u32| {
-        matches!(words.records_from(from as usize).next(), Some(Record::Begin { position: begin, .. }) if begin == position)
-    };
+    let is_it = |&from: &u32| matches!(words.records_from(from as usize).next(), Some(Record::Begin { position: begin, .. }) if begin == position);
     let slice = open.slice();
     if let Some(at) = slice.iter().rposition(is_it) {
         slice.copy_within(at + 1.., at);

@@ -8,6 +8,7 @@ use super::pool::{LARGE, Pool};
 use super::primitive::{Arc, AtomicU64, Mutex, Ordering};
 use super::registry::{Shared, Word};
 use super::ring::{Room, Writer};
+use crate::room::{Result, Room as _};
 
 /// Chunks that a thread may take from rings to have one for itself: no more, since each may have to be read.
 const MOST_TAKEN: usize = 64;
@@ -218,6 +219,9 @@ impl Log {
             at = now();
             chunk = self.let_go(shared, &mut own, bounds, writer.position(), at, needed);
         }
+        if bounds.is_some() && own.prepare(writer.open()).is_err() {
+            return Self::without(shared, chunk);
+        }
         let takes_small = |bounds: Bounds| bounds.are_narrow() || shared.pool.is_small();
         let filled = if bounds.is_some_and(takes_small) { 0 } else { own.filled };
         let chunk = chunk.or_else(|| match bounds {
@@ -229,6 +233,14 @@ impl Log {
         // comes from the pool, or from a ring that held it last.
         unsafe { self.chain.append(writer, chunk, left) };
         writer.room(words)
+    }
+
+    /// No room, for want of other memory than a chunk: one that a ring has taken goes back.
+    fn without(shared: &Shared, chunk: Option<ChunkBox>) -> Option<Room> {
+        let chunk = chunk?;
+        shared.pool.let_go(chunk.size());
+        shared.pool.give_back(chunk);
+        None
     }
 
     fn roll(&self, shared: &Shared, writer: &Writer, word: Word) {
@@ -383,12 +395,12 @@ impl Log {
 
     /// What the thread has written in session `epoch`, which goes on. More than `most` bytes of it are let go, which is what
     /// a snapshot may hold yet.
-    pub(crate) fn share(this: &Arc<Self>, shared: &Shared, epoch: u32, most: &mut usize) -> Option<Stream> {
+    pub(crate) fn share(this: &Arc<Self>, shared: &Shared, epoch: u32, most: &mut usize) -> Result<Option<Stream>> {
         // First whether the writer is gone, then what it wrote: nothing can come after that.
         let ended = this.ended.load(Ordering::Acquire);
         let mut chain = this.chain.lock();
         if chain.epoch() != epoch {
-            return None;
+            return Ok(None);
         }
         let mut bytes = chain.bytes();
         while bytes > *most {
@@ -398,29 +410,45 @@ impl Log {
             shared.pool.give_back(chunk);
         }
         *most = most.saturating_sub(bytes);
-        let taken = chain.share();
+        let name = this.name_copy()?;
+        let taken = chain.share()?;
         drop(chain);
-        Some(Self::stream_of(this, taken, ended))
+        Ok(Some(Self::stream_of(this, name, taken, ended)))
     }
 
     /// Takes what the thread has written in session `epoch`.
-    pub(crate) fn stream(this: &Arc<Self>, epoch: u32) -> Option<Stream> {
+    pub(crate) fn stream(this: &Arc<Self>, epoch: u32) -> Result<Option<Stream>> {
         // As above.
         let ended = this.ended.load(Ordering::Acquire);
         let mut chain = this.chain.lock();
         if chain.epoch() != epoch {
-            return None;
+            return Ok(None);
         }
+        let name = this.name_copy()?;
         // SAFETY: a writer that has ended has left its chunk before it said so.
-        let taken = unsafe { chain.take(ended != 0) };
+        let taken = unsafe { chain.take(ended != 0) }?;
         drop(chain);
-        Some(Self::stream_of(this, taken, ended))
+        Ok(Some(Self::stream_of(this, name, taken, ended)))
     }
 
-    fn stream_of(this: &Arc<Self>, taken: Taken, ended: u64) -> Stream {
+    /// The thread's name. Nothing is allocated under the lock of the name, which a thread takes when it is renamed.
+    fn name_copy(&self) -> Result<String> {
+        let mut copy = String::new();
+        loop {
+            let name = self.name.lock();
+            if name.len() <= copy.capacity() {
+                copy.push_str(&name);
+                return Ok(copy);
+            }
+            let len = name.len();
+            drop(name);
+            copy.room(len)?;
+        }
+    }
+
+    fn stream_of(this: &Arc<Self>, name: String, taken: Taken, ended: u64) -> Stream {
         let Taken { chunks, carried, since, released, uncarried, counts } = taken;
         let (lost, lost_notes) = (this.lost.load(Ordering::Relaxed), this.lost_notes.load(Ordering::Relaxed));
-        let name = this.name.lock().clone();
         let log = Arc::clone(this);
         Stream { log, name, chunks, carried, since, released, uncarried, counts, lost, lost_notes, ended }
     }

@@ -27,11 +27,11 @@ mod inherit;
 pub(crate) mod lock;
 #[allow(unsafe_code)] // joins chunks and writers
 mod log;
-#[allow(unsafe_code)] // maps memory
-mod memory;
 #[cfg(not(zprof_loom))]
 #[cfg_attr(not(feature = "enable"), allow(dead_code, unreachable_pub))] // as above
 mod marks;
+#[allow(unsafe_code)] // maps memory
+mod memory;
 #[cfg(all(test, zprof_loom))]
 #[allow(unsafe_code)] // plays the part of thread.rs
 mod model;

@@ -10,6 +10,7 @@ use super::log::{Gone, Stream};
 use super::registry::Word;
 use super::thread::{LOCAL, Local, SHARED};
 use crate::clock::{Anchor, Source, Timeline};
+use crate::room::Result;
 
 /// How to record.
 #[derive(Clone, Debug)]
@@ -79,11 +80,13 @@ impl Recording {
         super::fork::watch()?;
         let source = Source::detect();
         super::probe();
+        let ready = settings.prefault_bytes.min(settings.max_bytes).min(most_ready());
         SHARED.pool.set_limit(settings.max_bytes);
-        SHARED.pool.trim(settings.prefault_bytes.min(settings.max_bytes));
-        SHARED.pool.prefault(settings.prefault_bytes.min(settings.max_bytes));
+        SHARED.pool.trim(ready);
         let Settings { keep_ns, keep_bytes, .. } = settings;
-        let helper = Helper::start(source)?;
+        // Before the pool is filled: where address space is short, the helper's stack comes first.
+        let helper = Helper::start(source).inspect_err(|_| SHARED.pool.trim(0))?;
+        SHARED.pool.prefault(ready);
         let clock = if source == Source::Counter { Word::COUNTER } else { 0 };
         let start = Anchor::take(source);
         let (most, distinguish) = (u64::from(settings.directives.most()), settings.directives.distinguish());
@@ -107,7 +110,7 @@ impl Recording {
     }
 
     /// Stops recording and takes what was recorded.
-    pub(crate) fn stop(mut self) -> Recorded {
+    pub(crate) fn stop(mut self) -> Result<Recorded> {
         SHARED.close_session();
         let stop = Anchor::take(self.live.source);
         super::raw::changed();
@@ -117,24 +120,43 @@ impl Recording {
         sweep();
         // A thread that has not seen the stop yet gets a verdict that counts for this session, which is over.
         let unmet = SHARED.direct(Directives::none()).unmet();
-        let streams = SHARED.streams(self.live.word.epoch());
-        Recorded { unmet, ..self.live.recorded(stop.tick, stop, streams) }
+        if SHARED.pool.is_short() {
+            // What is free is for what follows.
+            SHARED.pool.trim(0);
+        }
+        let streams = SHARED.streams(self.live.word.epoch())?;
+        let mut recorded = self.live.recorded(stop.tick, stop, streams)?;
+        recorded.unmet = unmet;
+        Ok(recorded)
     }
 }
 
 impl Live {
     /// What was recorded until now; recording goes on. The session must not be stopped meanwhile.
-    pub(crate) fn snapshot(&self) -> Recorded {
+    pub(crate) fn snapshot(&self) -> Result<Recorded> {
         sweep();
-        let (stop, streams) = SHARED.share(self.word.epoch(), || self.source.now());
+        let (stop, streams) = SHARED.share(self.word.epoch(), || self.source.now())?;
         self.recorded(stop, Anchor::take(self.source), streams)
     }
 
-    fn recorded(&self, stop: u64, last: Anchor, streams: Vec<Stream>) -> Recorded {
-        let mut anchors = vec![self.start];
-        anchors.extend(helper::anchors());
+    fn recorded(&self, stop: u64, last: Anchor, streams: Vec<Stream>) -> Result<Recorded> {
+        match self.timeline(last) {
+            Ok(timeline) => Ok(self.recorded_on(timeline, stop, last, streams)),
+            Err(error) => {
+                streams.into_iter().for_each(recycle);
+                Err(error)
+            }
+        }
+    }
+
+    /// The timeline up to an anchor.
+    fn timeline(&self, last: Anchor) -> Result<Timeline> {
+        let mut anchors = helper::anchors(self.start)?;
         anchors.push(last);
-        let mut timeline = Timeline::new(&anchors);
+        Timeline::new(&anchors)
+    }
+
+    fn recorded_on(&self, mut timeline: Timeline, stop: u64, last: Anchor, streams: Vec<Stream>) -> Recorded {
         if stop < last.tick {
             timeline.end_ps = timeline.cursor().ps(stop);
         }
@@ -165,16 +187,25 @@ impl Live {
 
 impl Recorded {
     /// Lets time begin where the record does.
-    pub(crate) fn cut(&mut self) {
+    pub(crate) fn cut(&mut self) -> Result<()> {
         if self.since != 0 {
-            self.timeline = self.timeline.from(self.since);
+            self.timeline = self.timeline.from(self.since)?;
         }
+        Ok(())
     }
 
     /// Tick from which on nothing is missing on any thread; 0 for the session's start.
     pub(crate) fn whole_since(&self) -> u64 {
         self.streams.iter().map(|stream| stream.since).fold(self.since, u64::max)
     }
+}
+
+/// Bytes that are made ready at most, since they count as used from then on: a part of what the process may take yet, where its
+/// control group limits that.
+fn most_ready() -> usize {
+    const PART: u64 = 4;
+    let left = crate::cgroup::memory_left().map(|left| left / PART);
+    left.map_or(usize::MAX, |left| usize::try_from(left).unwrap_or(usize::MAX))
 }
 
 /// Lets go of what bounds rule out on threads that write nothing, so that what is taken next has no more than it may.
@@ -189,6 +220,12 @@ pub(crate) fn keep_out() {
     LOCAL.with(Local::keep_out);
 }
 
+impl Drop for Recorded {
+    fn drop(&mut self) {
+        self.streams.drain(..).for_each(recycle);
+    }
+}
+
 /// Gives the chunks of a drained stream back.
 pub(crate) fn recycle(stream: Stream) {
     for (chunk, _) in stream.chunks {
@@ -199,6 +236,11 @@ pub(crate) fn recycle(stream: Stream) {
 /// Bytes of all chunks.
 pub(crate) fn allocated() -> usize {
     SHARED.pool.allocated()
+}
+
+/// Whether the system had no memory for a chunk when it was asked last.
+pub(crate) fn is_short() -> bool {
+    SHARED.pool.is_short()
 }
 
 /// Frees what the recorder holds beyond `keep` bytes of free chunks.

@@ -5,6 +5,7 @@ use super::directives::Directives;
 use super::log::{Estate, Gone, Log, Stream};
 use super::pool::Pool;
 use super::primitive::{Arc, AtomicU64, Mutex, Ordering};
+use crate::room::{self, Result};
 use crate::site::Site;
 
 /// The word that every scope reads.
@@ -225,23 +226,38 @@ impl Shared {
         std::mem::replace(&mut *self.directives.lock(), directives)
     }
 
-    /// Adds a thread.
-    pub(crate) fn register(&self, log: Arc<Log>) {
-        self.logs.lock().push(log);
+    /// Adds a thread, where there is memory. Under the lock nothing is allocated or freed, since the program's allocator may have
+    /// scopes: a longer list is made before.
+    pub(crate) fn register(&self, log: Arc<Log>) -> Result<()> {
+        let mut longer: Vec<Arc<Log>> = Vec::new();
+        loop {
+            let mut logs = self.logs.lock();
+            if logs.len() == logs.capacity() && longer.capacity() > logs.len() {
+                longer.append(&mut logs);
+                std::mem::swap(&mut *logs, &mut longer);
+            }
+            let count = logs.len();
+            if count < logs.capacity() {
+                logs.push(log);
+                return Ok(());
+            }
+            drop(logs);
+            longer = room::with_room(2 * count + 8)?;
+        }
     }
 
     /// All threads. Under the lock nothing is allocated, since the program's allocator may have scopes, and this thread none yet.
-    fn all_logs(&self) -> Vec<Arc<Log>> {
+    fn all_logs(&self) -> Result<Vec<Arc<Log>>> {
         let mut all = Vec::new();
         loop {
             let logs = self.logs.lock();
             let count = logs.len();
             if count <= all.capacity() {
                 all.extend(logs.iter().map(Arc::clone));
-                return all;
+                return Ok(all);
             }
             drop(logs);
-            all = Vec::with_capacity(count);
+            all = room::with_room(count)?;
         }
     }
 
@@ -266,14 +282,7 @@ impl Shared {
 
     /// Opens the next session: `flags` are the low bits of its state word, level included.
     pub(crate) fn open_session(&self, flags: u64, filter: u64, bounds: Bounds) -> Word {
-        let mut logs = self.logs.lock();
-        logs.retain(|log| {
-            let ended = log.is_ended();
-            if ended {
-                log.reclaim(self);
-            }
-            !ended
-        });
+        self.forget_ended();
         self.keep_ns.store(bounds.ns, Ordering::Relaxed);
         self.keep_bytes.store(bounds.bytes, Ordering::Relaxed);
         self.pool.keep_nothing();
@@ -288,6 +297,19 @@ impl Shared {
         let session = epoch << 32 | flags;
         self.change(|word| word & Word::TOOLS | session);
         Word(session)
+    }
+
+    /// Gives up the threads that have ended: one by one, since what is freed is freed without the lock.
+    fn forget_ended(&self) {
+        let mut from = 0;
+        loop {
+            let mut logs = self.logs.lock();
+            let Some(at) = logs.iter().skip(from).position(|log| log.is_ended()) else { return };
+            from += at;
+            let log = logs.remove(from);
+            drop(logs);
+            log.reclaim(self);
+        }
     }
 
     /// Changes the state word. Sessions change it one at a time, but a tool may be found at any moment.
@@ -318,10 +340,25 @@ impl Shared {
     }
 
     /// Takes what each thread has written in session `epoch`, in the order in which the threads came.
-    pub(crate) fn streams(&self, epoch: u32) -> Vec<Stream> {
+    pub(crate) fn streams(&self, epoch: u32) -> Result<Vec<Stream>> {
         let _visit = self.visit.lock();
-        let logs = self.all_logs();
-        logs.iter().filter_map(|log| Log::stream(log, epoch)).collect()
+        let logs = self.all_logs()?;
+        let mut streams = room::with_room(logs.len())?;
+        for log in &logs {
+            match Log::stream(log, epoch) {
+                Ok(stream) => streams.extend(stream),
+                Err(error) => {
+                    self.give_back(streams);
+                    return Err(error);
+                }
+            }
+        }
+        Ok(streams)
+    }
+
+    /// Gives the chunks of streams back.
+    fn give_back(&self, streams: Vec<Stream>) {
+        streams.into_iter().flat_map(|stream| stream.chunks).for_each(|(chunk, _)| self.pool.give_back(chunk));
     }
 
     /// What is to be kept of each thread, where that is not all.
@@ -338,7 +375,7 @@ impl Shared {
     }
 
     /// What each thread has written in session `epoch` until now, and what `now` gave at that moment. Recording goes on.
-    pub(crate) fn share(&self, epoch: u32, now: impl Fn() -> u64) -> (u64, Vec<Stream>) {
+    pub(crate) fn share(&self, epoch: u32, now: impl Fn() -> u64) -> Result<(u64, Vec<Stream>)> {
         /// The system may put this thread aside for so long that rings have no memory left, and let go of that moment.
         const MOST_TRIES: usize = 8;
         let _visit = self.visit.lock();
@@ -347,18 +384,35 @@ impl Shared {
         let mut tries = 1;
         let shared = loop {
             let now = now();
-            let logs = self.all_logs();
-            let mut most = if self.bounds().is_some() { self.pool.most_kept() } else { usize::MAX };
-            let share = |log| Log::share(log, self, epoch, &mut most);
-            let streams: Vec<Stream> = logs.iter().filter_map(share).collect();
+            let streams = match self.share_once(epoch) {
+                Ok(streams) => streams,
+                Err(error) => break Err(error),
+            };
             if tries == MOST_TRIES || streams.iter().all(|stream| stream.since <= now) {
-                break (now, streams);
+                break Ok((now, streams));
             }
             tries += 1;
-            streams.into_iter().flat_map(|stream| stream.chunks).for_each(|(chunk, _)| self.pool.give_back(chunk));
+            self.give_back(streams);
         };
         self.held.store(0, Ordering::Release);
         shared
+    }
+
+    /// Takes a hold on what each thread has written in session `epoch` until now.
+    fn share_once(&self, epoch: u32) -> Result<Vec<Stream>> {
+        let logs = self.all_logs()?;
+        let mut streams = room::with_room(logs.len())?;
+        let mut most = if self.bounds().is_some() { self.pool.most_kept() } else { usize::MAX };
+        for log in &logs {
+            match Log::share(log, self, epoch, &mut most) {
+                Ok(stream) => streams.extend(stream),
+                Err(error) => {
+                    self.give_back(streams);
+                    return Err(error);
+                }
+            }
+        }
+        Ok(streams)
     }
 
     /// What was let go of threads that have ended.
@@ -370,10 +424,16 @@ impl Shared {
     /// ago, and the first to end where they have more records than as many threads as have recorded at once may have, or
     /// take more than a quarter of the memory. Gives whether any went.
     pub(crate) fn sweep(&self, bounds: Bounds, now_ns: u64) -> bool {
-        let Some(_visit) = self.visit.try_lock() else { return false };
+        // Where there is no memory to look, nothing goes now.
+        self.sweep_in(bounds, now_ns).unwrap_or(false)
+    }
+
+    fn sweep_in(&self, bounds: Bounds, now_ns: u64) -> Result<bool> {
+        let Some(_visit) = self.visit.try_lock() else { return Ok(false) };
         let epoch = self.word().epoch();
-        let logs = self.all_logs();
-        let mut ended: Vec<(u64, Estate, &Arc<Log>)> = Vec::new();
+        let logs = self.all_logs()?;
+        let mut ended: Vec<(u64, Estate, &Arc<Log>)> = room::with_room(logs.len())?;
+        let mut without: Vec<*const Log> = room::with_room(logs.len())?;
         for log in &logs {
             match log.ended_ns() {
                 Some(ns) => ended.extend(log.estate(epoch).map(|estate| (ns, estate, log))),
@@ -389,7 +449,6 @@ impl Shared {
         let mut written: u64 = ended.iter().map(|(_, estate, _)| records(estate)).fold(0, u64::saturating_add);
         let most_written = bounds.bytes.saturating_mul(self.most_threads.load(Ordering::Relaxed));
         let mut gone = Gone::NONE;
-        let mut without: Vec<*const Log> = Vec::new();
         for (ns, estate, log) in ended {
             if bytes <= most && written <= most_written && now_ns.saturating_sub(ns) <= bounds.ns {
                 break;
@@ -400,12 +459,12 @@ impl Shared {
             without.push(Arc::as_ptr(log));
         }
         if without.is_empty() {
-            return false;
+            return Ok(false);
         }
         without.sort_unstable();
         self.logs.lock().retain(|log| without.binary_search(&Arc::as_ptr(log)).is_err());
         self.gone.lock().add(gone);
-        true
+        Ok(true)
     }
 
     /// Lets go of the oldest chunk of the longest ring that has one: only of such as nobody reads, where that is what
@@ -413,8 +472,10 @@ impl Shared {
     pub(crate) fn squeeze(&self, must_be_free: bool) -> bool {
         let Some(_visit) = self.visit.try_lock() else { return false };
         let epoch = self.word().epoch();
-        let logs = self.all_logs();
-        let mut rings: Vec<(usize, &Arc<Log>)> = logs.iter().map(|log| (log.bytes(epoch), log)).collect();
+        // Where there is no memory to look, there is none to be had either.
+        let Ok(logs) = self.all_logs() else { return false };
+        let rings = room::collect(logs.iter().map(|log| (log.bytes(epoch), log)), logs.len());
+        let Ok(mut rings): Result<Vec<(usize, &Arc<Log>)>> = rings else { return false };
         rings.sort_unstable_by_key(|(bytes, _)| std::cmp::Reverse(*bytes));
         rings
             .iter()

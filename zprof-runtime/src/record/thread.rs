@@ -246,8 +246,11 @@ impl Local {
             return;
         }
         let log = Arc::new(Log::new(crate::os::thread_id(), crate::os::thread_name()));
-        self.stage.set(Stage::Live(Arc::into_raw(Arc::clone(&log))));
-        SHARED.register(log);
+        let own = Arc::clone(&log);
+        // Where there is no memory for it, the scope is counted as one without a thread, and the next one tries again.
+        if SHARED.register(log).is_ok() {
+            self.stage.set(Stage::Live(Arc::into_raw(own)));
+        }
     }
 
     /// The thread ends: what it has written stays, and it writes no more.

@@ -187,7 +187,8 @@ impl RunFiles {
     pub(crate) fn write_protobuf<'a>(&self, mut pieces: impl Iterator<Item = &'a [u8]>) -> Result<()> {
         let path = self.protobuf();
         write_whole(&path, |file| {
-            let mut out = BufWriter::new(file);
+            // So small that its buffer always fits: pieces are large, or few.
+            let mut out = BufWriter::with_capacity(2048, file);
             let written = pieces.try_for_each(|piece| out.write_all(piece)).and_then(|()| out.flush());
             written.map_err(|error| Error::io(format!("failed to write the profile `{}`", path.display()), error))
         })

@@ -16,6 +16,7 @@ mod snapshot;
 mod tasks;
 pub mod testing;
 
+use std::io;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -36,7 +37,8 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::pjrt::Plugin;
 use crate::record::Gone;
 use crate::record::directives::Directives;
-use crate::record::recording::{Forked, Recorded, Recording, Settings, recycle, trim};
+use crate::record::recording::{Forked, Recorded, Recording, Settings, trim};
+use crate::room::{self, Room as _};
 use crate::warn::warn;
 use crate::xspace::join::Session;
 use crate::xspace::names;
@@ -153,7 +155,8 @@ impl Profiler {
     /// [`AlreadyActive`](ErrorKind::AlreadyActive) while any profiler of this process runs, this one included; the
     /// running session is left as it is. [`WrongState`](ErrorKind::WrongState) while a stopped session waits to be
     /// written. [`InvalidInput`](ErrorKind::InvalidInput) or [`Io`](ErrorKind::Io) where the run's folder cannot be
-    /// used. With `raise_error_on_start_failure`, whatever keeps the platform's plugin from profiling.
+    /// used. [`OutOfMemory`](ErrorKind::OutOfMemory) where there is too little for the recorder. With
+    /// `raise_error_on_start_failure`, whatever keeps the platform's plugin from profiling.
     pub fn start(&mut self) -> Result<()> {
         if let Stage::Unwritten(unwritten) = &self.stage {
             let path = unwritten.files.protobuf();
@@ -172,8 +175,7 @@ impl Profiler {
         let place = Place::take()?;
         let files = RunFiles::prepare(&self.options, realtime_ns())?;
         let settings = settings(&self.options)?;
-        let recording = Recording::start(settings)
-            .map_err(|error| Error::io("failed to start the profiler: no helper thread", error))?;
+        let recording = Recording::start(settings).map_err(no_start)?;
         match Device::start(self.plugin.as_ref(), &self.options, files.session()) {
             Ok(device) => {
                 Running::publish(recording.live(), &self.options, &files, device.name());
@@ -211,7 +213,8 @@ impl Profiler {
     /// # Errors
     ///
     /// [`Io`](ErrorKind::Io) where a file cannot be written. The session is kept then, and calling this again tries
-    /// again.
+    /// again. [`OutOfMemory`](ErrorKind::OutOfMemory) where there was too little memory to make the profile, which is lost
+    /// then, or to write its JSON, which calling this again tries again.
     pub fn stop(&mut self) -> Result<Option<Profile>> {
         let profile = self.stop_quietly(None)?;
         if let Some(profile) = &profile {
@@ -229,9 +232,9 @@ impl Profiler {
             Stage::Running { recording, device, files, place } => {
                 place.unsettle();
                 let unwritten = convert(*recording, *device, files, &self.options, limit);
-                trim(self.options.prefault_bytes);
+                trim(if unwritten.is_ok() { self.options.prefault_bytes } else { 0 });
                 drop(place);
-                Box::new(unwritten)
+                Box::new(unwritten.map_err(|error| lost(&error.error(), &self.options))?)
             }
         };
         match unwritten.write() {
@@ -254,8 +257,34 @@ impl Profiler {
     }
 }
 
+/// The error of a start that the system refused. What it refuses is memory, as a rule: a new thread needs a stack, and where the
+/// address space is limited, the system says no more than that the resource is unavailable.
+#[cold]
+fn no_start(error: io::Error) -> Error {
+    const ADVICE: &str = "failed to start the profiler: no memory for its helper thread; give the process more memory, as by a \
+                          higher `ulimit -v`, or fewer threads";
+    let kind = if matches!(error.kind(), io::ErrorKind::OutOfMemory | io::ErrorKind::WouldBlock) {
+        ErrorKind::OutOfMemory
+    } else {
+        ErrorKind::Io
+    };
+    Error::with_source(kind, ADVICE, error)
+}
+
 fn discard(recording: Recording) {
-    recording.stop().streams.into_iter().for_each(recycle);
+    // Dropped, a record gives its chunks back; one that there was no memory for has none.
+    drop(recording.stop());
+}
+
+/// The error of a stop that found too little memory.
+#[cold]
+fn lost(error: &Error, options: &ProfilerOptions) -> Error {
+    let option = options.named("max_buffer_bytes");
+    error.said(format_args!(
+        "failed to stop the profiler: {error} while the profile was made, so the profile is lost; give the process more memory, or \
+         lower `{option}`, which is {}",
+        options.max_buffer_bytes
+    ))
 }
 
 impl Drop for Profiler {
@@ -311,18 +340,19 @@ fn convert(
     files: RunFiles,
     options: &ProfilerOptions,
     limit: Option<Duration>,
-) -> Unwritten {
+) -> room::Result<Unwritten> {
     let told = Running::withdraw();
     let started = Instant::now();
-    let mut recorded = recording.stop();
+    let recorded = recording.stop();
     let stopped = Instant::now();
     let has_device = device.name().is_some();
     // At once: until then the plugin goes on tracing.
     let mut collected = device.collect(limit);
     collected.warnings.extend(told);
+    let mut recorded = recorded?;
     if !has_device {
         // What a plugin brings counts from the start of the session.
-        recorded.cut();
+        recorded.cut()?;
     }
     assemble(&mut recorded, collected, files, options, [stopped - started, stopped.elapsed()])
 }
@@ -334,9 +364,9 @@ fn assemble(
     files: RunFiles,
     options: &ProfilerOptions,
     [stopping, collecting]: [Duration; 2],
-) -> Unwritten {
+) -> room::Result<Unwritten> {
     let started = Instant::now();
-    let mut host = host::convert(recorded);
+    let mut host = host::convert(recorded)?;
     let timeline = &recorded.timeline;
     let mut warnings = warnings(&host.losses, recorded.orphans, &timeline.steps_ns, options);
     warnings.extend(gone_with_threads(recorded.gone, options));
@@ -387,8 +417,11 @@ fn assemble(
     let Taken { bytes, mut pieces, errors, warnings: told, broken } =
         collected.join(&mut host.plane, &mut environment, session, host.next_id);
     warnings.extend(told);
-    pieces.extend(host.plane.into_pieces().into_iter().map(Piece::Own));
-    pieces.extend(environment.into_pieces().into_iter().map(Piece::Own));
+    for plane in [host.plane, environment] {
+        let own = plane.into_pieces()?;
+        pieces.room(own.len() + 1)?;
+        pieces.extend(own.into_iter().map(Piece::Own));
+    }
     let whole = pieces.iter().map(|piece| match piece {
         Piece::Own(bytes) => bytes.len(),
         Piece::Device(range) => range.len(),
@@ -396,12 +429,12 @@ fn assemble(
     warnings.extend(too_long(whole.sum()));
     let mut tail = Vec::new();
     for error in &errors {
-        put_text(&mut tail, ERRORS, error);
+        put_text(&mut tail, ERRORS, error)?;
     }
     for warning in &warnings {
-        put_text(&mut tail, WARNINGS, warning);
+        put_text(&mut tail, WARNINGS, warning)?;
     }
-    put_text(&mut tail, HOSTNAMES, files.host());
+    put_text(&mut tail, HOSTNAMES, files.host())?;
     pieces.push(Piece::Own(tail));
     let profile = Profile {
         protobuf_path: files.protobuf(),
@@ -419,7 +452,7 @@ fn assemble(
             ("plugin", collecting + converted.elapsed()),
         ],
     };
-    Unwritten { files, device: bytes, broken, pieces, profile }
+    Ok(Unwritten { files, device: bytes, broken, pieces, profile })
 }
 
 /// What to say of a session that came into this process by a fork.

@@ -16,6 +16,7 @@ use super::values::{Arg, Counter, Mark, Recorded, Scope, Thread};
 use crate::clock::Timeline;
 use crate::error::{Error, ErrorKind, Result};
 use crate::record::recording;
+use crate::room::OutOfMemory;
 use crate::session::{ProfilerOptions, counters, crossings, host, warnings};
 
 /// Line ids from here on are no thread's.
@@ -58,11 +59,11 @@ fn read_part(
     options: &ProfilerOptions,
     numbers: &mut Numbers,
 ) -> Result<Recorded> {
-    let host = host::convert(recorded);
+    let host = host::convert(recorded).map_err(OutOfMemory::error)?;
     let mut told = warnings(&host.losses, orphans, &[], options);
     told.extend(crossings(&host));
     let dropped_scopes = host.losses.iter().map(|loss| loss.scopes).sum::<u64>() + orphans;
-    let bytes = host.plane.into_pieces().concat();
+    let bytes = host.plane.into_pieces().map_err(OutOfMemory::error)?.concat();
     let space = XSpace::decode(bytes.as_slice()).map_err(|error| {
         Error::with_source(ErrorKind::InvalidData, "failed to read back what a test has recorded", error)
     })?;
