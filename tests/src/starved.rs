@@ -1,8 +1,10 @@
 //! An allocator that fails on demand, for programs of the tests: `#[global_allocator] static ALLOCATOR: Starved = Starved;`.
 
 use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{PoisonError, RwLock};
 
 /// The system's allocator, but for allocations of [`LEAST`] bytes or more that [`fail`] has asked to fail.
 #[derive(Debug)]
@@ -32,6 +34,29 @@ pub fn feed() -> u64 {
     fail(u64::MAX, 0)
 }
 
+/// What each allocation calls before it is made, and each memory before it is freed, if anything.
+static HOOK: RwLock<Option<fn()>> = RwLock::new(None);
+
+thread_local! {
+    /// The thread is in the hook.
+    static INSIDE: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Lets each allocation call `hook`, and memory that is freed as well; but for those of the hook itself.
+pub fn hook(hook: Option<fn()>) {
+    *HOOK.write().unwrap_or_else(PoisonError::into_inner) = hook;
+}
+
+fn call_hook() {
+    // Late in a thread's life, and while the hook is being set, there is none.
+    if let Ok(false) = INSIDE.try_with(|inside| inside.replace(true)) {
+        if let Ok(Some(hook)) = HOOK.try_read().map(|hook| *hook) {
+            hook();
+        }
+        INSIDE.set(false);
+    }
+}
+
 fn fails(bytes: usize) -> bool {
     if bytes < LEAST {
         return false;
@@ -43,6 +68,7 @@ fn fails(bytes: usize) -> bool {
 // SAFETY: the system's allocator does the work; an allocation that fails gives null, as allocators may.
 unsafe impl GlobalAlloc for Starved {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        call_hook();
         if fails(layout.size()) {
             return null_mut();
         }
@@ -67,6 +93,7 @@ unsafe impl GlobalAlloc for Starved {
     }
 
     unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
+        call_hook();
         // SAFETY: what is freed came from this allocator, which is the system's.
         unsafe { System.dealloc(at, layout) };
     }

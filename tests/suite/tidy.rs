@@ -63,7 +63,6 @@ const CONDITIONAL: &[&str] = &[
     "zprof-runtime/src/cgroup.rs",
     "zprof-runtime/src/record/chain.rs",
     "zprof-runtime/src/record/chunk.rs",
-    "zprof-runtime/src/record/decode.rs",
     "zprof-runtime/src/record/helper.rs",
     "zprof-runtime/src/record/log.rs",
     "zprof-runtime/src/record/memory.rs",

@@ -10,7 +10,7 @@ use std::task::{Context, Poll, Waker};
 use std::{env, fs, thread};
 
 use zprof::{ErrorKind, Platform, Profile, ProfilerOptions, TraceFuture as _};
-use zprof_tests::starved::{Starved, fail, feed};
+use zprof_tests::starved::{Starved, fail, feed, hook};
 
 type Outcome<T = ()> = Result<T, Box<dyn Error>>;
 
@@ -23,6 +23,7 @@ fn main() -> Outcome {
     match arguments.as_slice() {
         ["one-fails", folder, keep] => each_fails(Path::new(folder), keep.parse()?, 1),
         ["all-fail", folder, keep] => each_fails(Path::new(folder), keep.parse()?, u64::MAX),
+        ["scoped", folder, rounds] => scoped(Path::new(folder), rounds.parse()?),
         ["address-space", folder, kib] => address_space(Path::new(folder), kib.parse()?),
         _ => Err(format!("no such part: {arguments:?}").into()),
     }
@@ -134,6 +135,34 @@ fn each_fails(folder: &Path, keep: usize, count: u64) -> Outcome {
         return Err(format!("{} scopes and {} dropped", profile.scopes, profile.dropped_scopes).into());
     }
     println!("{rounds}");
+    Ok(())
+}
+
+/// Takes snapshots of rings, in a program whose allocator opens scopes that fill most of a chunk: each of them needs the pool.
+fn scoped(folder: &Path, rounds: u32) -> Outcome {
+    static TEXT: [u8; 30_000] = [b'x'; 30_000];
+    let opens = || {
+        let text = str::from_utf8(&TEXT).unwrap_or_default();
+        zprof::scope!("allocates", text, {});
+    };
+    let options = ProfilerOptions::default().repository_path(folder).keep_last_bytes(1 << 20).prefault_bytes(0);
+    let mut profiler = Platform::host().profiler(options)?;
+    profiler.start()?;
+    let other = Other::start()?;
+    for _ in 0..rounds {
+        hook(Some(opens));
+        other.begin.send(())?;
+        let taken = zprof::snapshot();
+        other.done.recv()?;
+        hook(None);
+        let snapshot = taken?.ok_or("zprof records nothing")?;
+        fs::remove_dir_all(snapshot.protobuf_path.parent().ok_or("no folder")?)?;
+    }
+    hook(Some(opens));
+    let stopped = profiler.stop();
+    hook(None);
+    let profile = stopped?.ok_or("zprof records nothing")?;
+    println!("{}", profile.scopes);
     Ok(())
 }
 

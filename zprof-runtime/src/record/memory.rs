@@ -10,18 +10,20 @@ pub(super) const CAN_PURGE: bool = cfg!(all(unix, not(zprof_loom), not(miri)));
 mod system {
     use super::{NonNull, ptr_at};
 
-    /// Address space that chunks leave to the program. Where its size is limited, as by `ulimit -v`, a recorder that took all
-    /// of it would make the program's next small allocation fail.
-    const HEADROOM: usize = 8 << 20;
+    /// Address space that chunks leave to the program, the most of it and the least. Where its size is limited, as by
+    /// `ulimit -v`, a recorder that took all of it would make the program's next small allocation fail.
+    const MOST_HEADROOM: usize = 8 << 20;
+    const LEAST_HEADROOM: usize = 4 << 20;
 
     /// Maps `bytes` of zeros. `None` where the system has no more, or would have next to nothing left afterwards.
     pub(crate) fn map(bytes: usize) -> Option<NonNull<u8>> {
-        let whole = map_exactly(bytes.checked_add(HEADROOM)?)?;
+        let headroom = bytes.saturating_mul(4).clamp(LEAST_HEADROOM, MOST_HEADROOM);
+        let whole = map_exactly(bytes.checked_add(headroom)?)?;
         // SAFETY: the range is the lower part of the mapping that was just made, and nothing points into it. Systems place
         // a mapping below the one before, so that the upper parts are neighbours and count as one.
-        unsafe { unmap(whole, HEADROOM) };
+        unsafe { unmap(whole, headroom) };
         // SAFETY: the mapping has this many bytes and more.
-        let kept = unsafe { ptr_at(whole, HEADROOM) };
+        let kept = unsafe { ptr_at(whole, headroom) };
         #[cfg(any(target_os = "linux", target_os = "android"))]
         // SAFETY: the range is mapped and private. The advice changes nothing in this process; where an old kernel does not
         // know it, a fork copies the mapping as any other.

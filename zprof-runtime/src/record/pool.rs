@@ -29,6 +29,8 @@ pub(crate) struct Pool {
     kept: AtomicUsize,
     /// Not 0 where the system had no memory when it was asked last. Changed by whoever asks.
     is_short: AtomicUsize,
+    /// The same for any time since the session started.
+    was_short: AtomicUsize,
 }
 
 /// The chunks that no thread has, and where others can be made.
@@ -61,6 +63,7 @@ impl Pool {
             limit: AtomicUsize::new(usize::MAX),
             kept: AtomicUsize::new(0),
             is_short: AtomicUsize::new(0),
+            was_short: AtomicUsize::new(0),
         }
     }
 
@@ -72,6 +75,7 @@ impl Pool {
             limit: AtomicUsize::new(usize::MAX),
             kept: AtomicUsize::new(0),
             is_short: AtomicUsize::new(0),
+            was_short: AtomicUsize::new(0),
         }
     }
 
@@ -79,6 +83,7 @@ impl Pool {
     pub(crate) fn set_limit(&self, bytes: usize) {
         self.limit.store(bytes, Ordering::Relaxed);
         self.is_short.store(0, Ordering::Relaxed);
+        self.was_short.store(0, Ordering::Relaxed);
     }
 
     /// Bytes of all chunks, free or not.
@@ -149,6 +154,9 @@ impl Pool {
             self.allocated.fetch_sub(bytes, Ordering::Relaxed);
         }
         self.is_short.store(usize::from(chunk.is_none()), Ordering::Relaxed);
+        if chunk.is_none() {
+            self.was_short.store(1, Ordering::Relaxed);
+        }
         chunk
     }
 
@@ -280,6 +288,12 @@ impl Pool {
         if !self.is_short() {
             self.fill(READY_SMALL, READY_LARGE);
         }
+    }
+
+    /// Whether the system had no memory for a chunk at some time of this session.
+    #[cfg_attr(zprof_loom, allow(dead_code))]
+    pub(crate) fn was_short(&self) -> bool {
+        self.was_short.load(Ordering::Relaxed) != 0
     }
 
     /// Whether the system had no memory when it was asked last.

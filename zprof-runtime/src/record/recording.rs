@@ -59,6 +59,8 @@ pub(crate) struct Recorded {
     pub(crate) orphans: u64,
     /// Where the session came into this process by a fork.
     pub(crate) forked: Option<Forked>,
+    /// The system had no memory for a chunk, within the recorder's own limit.
+    pub(crate) was_short: bool,
     /// What was let go of threads that have ended.
     pub(crate) gone: Gone,
     /// Directives by which no site has gone; none in a snapshot, when some still may.
@@ -179,6 +181,7 @@ impl Live {
             streams,
             orphans: SHARED.orphans(),
             forked,
+            was_short: SHARED.pool.was_short(),
             gone,
             unmet: Vec::new(),
         }

@@ -368,8 +368,9 @@ fn assemble(
     let started = Instant::now();
     let mut host = host::convert(recorded)?;
     let timeline = &recorded.timeline;
-    let mut warnings = warnings(&host.losses, recorded.orphans, &timeline.steps_ns, options);
-    warnings.extend(gone_with_threads(recorded.gone, options));
+    let cause = &cause_of_losses(recorded.was_short, options);
+    let mut warnings = warnings(&host.losses, recorded.orphans, &timeline.steps_ns, cause);
+    warnings.extend(gone_with_threads(recorded.gone, cause));
     warnings.extend(recorded.forked.map(begins_at));
     warnings.extend(crossings(&host));
     if host.unnamed != 0 {
@@ -478,20 +479,36 @@ fn crossings(host: &Host) -> impl Iterator<Item = String> {
 /// How many threads that lost something have a warning each; one more warning has the rest.
 const MOST_LOSSES: usize = 32;
 
-/// What the profile must say of itself.
-fn warnings(losses: &[Loss], orphans: u64, steps_ns: &[i64], options: &ProfilerOptions) -> Vec<String> {
+/// Why records found no room, and what to do about it.
+struct Cause {
+    why: String,
+    cure: String,
+}
+
+fn cause_of_losses(was_short: bool, options: &ProfilerOptions) -> Cause {
     let (limit, option) = (options.max_buffer_bytes, options.named("max_buffer_bytes"));
+    if was_short {
+        return Cause {
+            why: "the system had no more memory for the recorder".to_owned(),
+            cure: format!("give the process more, or lower `{option}`"),
+        };
+    }
+    Cause {
+        why: format!("the recorder's memory limit of {limit} bytes was reached"),
+        cure: format!("raise `{option}`"),
+    }
+}
+
+/// What the profile must say of itself.
+fn warnings(losses: &[Loss], orphans: u64, steps_ns: &[i64], Cause { why, cure }: &Cause) -> Vec<String> {
     let mut warnings = Vec::new();
     let (told, rest) = losses.split_at(losses.len().min(MOST_LOSSES));
     for Loss { thread, tid, scopes, notes, unknown } in told {
         if *scopes != 0 {
-            warnings.push(format!(
-                "thread `{thread}` ({tid}) dropped {scopes} scopes: the recorder's memory limit of {limit} bytes was \
-                 reached; raise `{option}`"
-            ));
+            warnings.push(format!("thread `{thread}` ({tid}) dropped {scopes} scopes: {why}; {cure}"));
         }
         if *notes != 0 {
-            warnings.push(format!("thread `{thread}` ({tid}) dropped {notes} values added to open spans: the recorder's memory limit of {limit} bytes was reached"));
+            warnings.push(format!("thread `{thread}` ({tid}) dropped {notes} values added to open spans: {why}"));
         }
         if *unknown != 0 {
             warnings.push(format!(
@@ -517,14 +534,9 @@ fn warnings(losses: &[Loss], orphans: u64, steps_ns: &[i64], options: &ProfilerO
 }
 
 /// What to say of threads that have ended and are not in the profile at all.
-fn gone_with_threads(gone: Gone, options: &ProfilerOptions) -> Option<String> {
-    let (limit, option) = (options.max_buffer_bytes, options.named("max_buffer_bytes"));
+fn gone_with_threads(gone: Gone, Cause { why, cure }: &Cause) -> Option<String> {
     (gone.lost != 0).then(|| {
-        format!(
-            "threads that have ended, and are older than what is kept, dropped {} scopes: the recorder's memory limit of \
-             {limit} bytes was reached; raise `{option}`",
-            gone.lost
-        )
+        format!("threads that have ended, and are older than what is kept, dropped {} scopes: {why}; {cure}", gone.lost)
     })
 }
 

@@ -17,7 +17,7 @@ use crate::clock::Timeline;
 use crate::error::{Error, ErrorKind, Result};
 use crate::record::recording;
 use crate::room::OutOfMemory;
-use crate::session::{ProfilerOptions, counters, crossings, host, warnings};
+use crate::session::{ProfilerOptions, cause_of_losses, counters, crossings, host, warnings};
 
 /// Line ids from here on are no thread's.
 #[allow(clippy::cast_possible_wrap)] // 2^30
@@ -60,7 +60,7 @@ fn read_part(
     numbers: &mut Numbers,
 ) -> Result<Recorded> {
     let host = host::convert(recorded).map_err(OutOfMemory::error)?;
-    let mut told = warnings(&host.losses, orphans, &[], options);
+    let mut told = warnings(&host.losses, orphans, &[], &cause_of_losses(recorded.was_short, options));
     told.extend(crossings(&host));
     let dropped_scopes = host.losses.iter().map(|loss| loss.scopes).sum::<u64>() + orphans;
     let bytes = host.plane.into_pieces().map_err(OutOfMemory::error)?.concat();
