@@ -44,7 +44,7 @@ struct Thread {
 impl Thread {
     fn new(shared: &Arc<Shared>) -> Self {
         let log = Arc::new(Log::new(1, "t".to_owned()));
-        shared.register(Arc::clone(&log));
+        shared.register(Arc::clone(&log)).expect("there is memory");
         Self { shared: Arc::clone(shared), log, writer: Writer::new(), tick: 0 }
     }
 
