@@ -66,7 +66,6 @@ const CONDITIONAL: &[&str] = &[
     "zprof-runtime/src/lib.rs",
     "zprof-runtime/src/record/fork.rs",
     "zprof-runtime/src/os.rs",
-    "zprof-runtime/src/record/chain.rs",
     "zprof-runtime/src/record/chunk.rs",
     "zprof-runtime/src/record/helper.rs",
     "zprof-runtime/src/record/log.rs",
