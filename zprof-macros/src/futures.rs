@@ -195,7 +195,7 @@ fn impl_has_anonymous_lifetime(parameters: &TokenStream) -> bool {
                 TokenTree::Group(inner) => {
                     let is_call = inner.delimiter() == Delimiter::Parenthesis
                         && before.and_then(word).is_some_and(|word| word != "mut" && word != "const" && word != "dyn");
-                    if !own_output && !(in_impl && is_call) && search(inner.stream(), in_impl) {
+                    if !(own_output || in_impl && is_call) && search(inner.stream(), in_impl) {
                         return true;
                     }
                 }
