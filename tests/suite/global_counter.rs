@@ -1,7 +1,7 @@
 //! Sessions on a time-stamp counter that is at fault, and on the system's clock: no scope is lost.
 #![cfg(all(target_arch = "x86_64", target_os = "linux"))] // whose counters a test can change
 
-use std::process::{Command, Output};
+use std::process::Output;
 
 use zprof_tests::profile::{Line, Stat, Stats, line, read_file, stats};
 
