@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Output;
 
 use tempfile::TempDir;
 use zprof_tests::profile::{Stats, line, read_file, stats};
@@ -17,7 +17,7 @@ struct Ended {
 
 fn run(part: &str) -> Ended {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
-    let mut command = Command::new(env!("CARGO_BIN_EXE_left"));
+    let mut command = zprof_tests::program(env!("CARGO_BIN_EXE_left"));
     let Output { status, stdout, stderr } =
         command.arg(part).arg(folder.path()).output().expect("the program can be run");
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("programs write UTF-8");

@@ -39,6 +39,7 @@ mod lints;
 mod perfetto;
 mod pjrt;
 mod pjrt_example;
+#[cfg(unix)] // owners, modes and links
 mod places;
 mod post_process;
 #[cfg(unix)]
