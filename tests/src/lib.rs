@@ -10,6 +10,8 @@ pub mod make;
 pub mod marks;
 pub mod oracle;
 pub mod profile;
+#[allow(unsafe_code)] // is an allocator
+pub mod starved;
 pub mod viewers;
 
 pub use canonical::{Canonical, canonical};

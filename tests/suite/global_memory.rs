@@ -7,6 +7,17 @@ use std::thread;
 use zprof::ProfilerOptions;
 use zprof_tests::profile::{Recorded, Stat, record, stats};
 
+#[test]
+#[cfg(target_os = "linux")]
+fn the_memory_of_a_session_is_the_systems_again_once_its_profiler_is_dropped() {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let (stdout, _) = crate::actor::play("memory-returned", folder.path());
+    let (grown, left) = stdout.trim_end().split_once(' ').expect("two numbers");
+    let (grown, left): (u64, u64) = (grown.parse().expect("a number"), left.parse().expect("a number"));
+    assert!(grown > 24 << 20, "the session takes too little to tell: {grown}");
+    assert!(left < 8 << 20, "of {grown} bytes, {left} are left");
+}
+
 /// What has been logged in this process, as `LEVEL message`.
 static LOGGED: Mutex<Vec<String>> = Mutex::new(Vec::new());
 

@@ -36,6 +36,7 @@ mod global_values;
 mod interrupted;
 mod json;
 mod lints;
+mod out_of_memory;
 mod perfetto;
 mod pjrt;
 mod pjrt_example;

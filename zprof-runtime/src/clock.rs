@@ -5,6 +5,8 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use crate::room::{self, Result};
+
 /// Where ticks come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Source {
@@ -224,10 +226,11 @@ const LEAST_STEP_NS: u128 = 50_000;
 
 impl Timeline {
     /// A timeline through `anchors`, in their order; the first one is the session's start.
-    pub(crate) fn new(anchors: &[Anchor]) -> Self {
+    pub(crate) fn new(anchors: &[Anchor]) -> Result<Self> {
         let first = anchors.first().copied();
         let first = first.unwrap_or(Anchor { tick: 0, monotonic_ns: 0, realtime_ns: 0, width: 0 });
-        let mut points: Vec<(u64, u64)> = vec![(first.tick, 0)];
+        let mut points: Vec<(u64, u64)> = room::with_room(anchors.len() + 1)?;
+        points.push((first.tick, 0));
         let mut last = (first.tick, 0);
         for anchor in anchors.iter().filter(|anchor| anchor.tick > first.tick) {
             let ps = anchor.monotonic_ns.saturating_sub(first.monotonic_ns).saturating_mul(1000);
@@ -237,16 +240,18 @@ impl Timeline {
             }
         }
         let line = |pair: &[(u64, u64)]| Segment { tick: pair[0].0, ps: pair[0].1, rate: rate(pair[0], pair[1]) };
-        let mut segments: Vec<Segment> = points.windows(2).map(line).collect();
+        let mut segments: Vec<Segment> = room::with_room(anchors.len() + 1)?;
+        segments.extend(points.windows(2).map(line));
         if segments.is_empty() {
             segments.push(Segment { tick: first.tick, ps: 0, rate: 1000 << 32 });
         }
         let steps = anchors.windows(2).map(|pair| pair[1].offset_ns() - pair[0].offset_ns());
         let steps = steps.filter(|step| step.unsigned_abs() > LEAST_STEP_NS);
-        let steps_ns = steps.map(|step| i64::try_from(step).unwrap_or(i64::MAX)).collect();
+        let steps_ns = steps.map(|step| i64::try_from(step).unwrap_or(i64::MAX));
+        let steps_ns = room::collect(steps_ns, anchors.len())?;
         let residual_ns = residual_ns(&points, anchors, segments[0].rate);
         let rates = unsteady_rates(&points);
-        Self { segments, start_ns: first.realtime_ns, end_ps: last.1, residual_ns, steps_ns, rates }
+        Ok(Self { segments, start_ns: first.realtime_ns, end_ps: last.1, residual_ns, steps_ns, rates })
     }
 
     /// A timeline on which a tick is a nanosecond, from this one on.
@@ -267,23 +272,18 @@ impl Timeline {
     }
 
     /// The same line, with its zero at `tick`. What came before then is at 0.
-    pub(crate) fn from(&self, tick: u64) -> Self {
+    pub(crate) fn from(&self, tick: u64) -> Result<Self> {
         let origin = self.cursor().ps(tick);
         let after = self.segments.partition_point(|segment| segment.tick <= tick);
         let rate = self.segments[after.saturating_sub(1)].rate;
-        let mut segments = vec![Segment { tick, ps: 0, rate }];
         let later = self.segments.get(after..).unwrap_or_default();
+        let mut segments = room::with_room(later.len() + 1)?;
+        segments.push(Segment { tick, ps: 0, rate });
         segments.extend(later.iter().map(|segment| Segment { ps: segment.ps.saturating_sub(origin), ..*segment }));
         let start_ns = self.start_ns.saturating_add(i64::try_from(origin / 1000).unwrap_or(i64::MAX));
-        let (residual_ns, steps_ns) = (self.residual_ns, self.steps_ns.clone());
-        Self {
-            segments,
-            start_ns,
-            end_ps: self.end_ps.saturating_sub(origin),
-            residual_ns,
-            steps_ns,
-            rates: self.rates,
-        }
+        let steps_ns = room::collect(self.steps_ns.iter().copied(), self.steps_ns.len())?;
+        let (end_ps, residual_ns) = (self.end_ps.saturating_sub(origin), self.residual_ns);
+        Ok(Self { segments, start_ns, end_ps, residual_ns, steps_ns, rates: self.rates })
     }
 
     /// The tick at `ps`, but for what rounding takes.
@@ -368,7 +368,7 @@ mod tests {
     #[test]
     fn the_line_goes_through_every_anchor() {
         let anchors = [anchor(1000, 50_000), anchor(4000, 51_000), anchor(7000, 52_001)];
-        let timeline = Timeline::new(&anchors);
+        let timeline = Timeline::new(&anchors).expect("there is memory");
         let mut cursor = timeline.cursor();
         assert_eq!(cursor.ps(1000), 0);
         assert_eq!(cursor.ps(4000), 1_000_000);
@@ -380,7 +380,7 @@ mod tests {
     #[test]
     fn it_is_monotone_and_durations_are_differences() {
         let anchors = [anchor(0, 0), anchor(3_000_000_007, 999_999_999), anchor(5_999_999_999, 2_000_000_123)];
-        let timeline = Timeline::new(&anchors);
+        let timeline = Timeline::new(&anchors).expect("there is memory");
         let (mut forth, mut back) = (timeline.cursor(), timeline.cursor());
         let mut last = 0;
         for tick in (2_999_990_000..3_000_010_000).chain(5_999_999_000..6_000_001_000) {
@@ -396,8 +396,8 @@ mod tests {
     #[test]
     fn a_line_may_begin_later() {
         let anchors = [anchor(1000, 50_000), anchor(4000, 51_000), anchor(7000, 52_001)];
-        let whole = Timeline::new(&anchors);
-        let (cut, origin) = (whole.from(2500), whole.cursor().ps(2500));
+        let whole = Timeline::new(&anchors).expect("there is memory");
+        let (cut, origin) = (whole.from(2500).expect("there is memory"), whole.cursor().ps(2500));
         for tick in [0, 1000, 2500, 2501, 3999, 4000, 5000, 7000, 8000] {
             let expected = whole.cursor().ps(tick).saturating_sub(origin);
             assert!(cut.cursor().ps(tick).abs_diff(expected) <= 1, "tick {tick}");
@@ -418,20 +418,23 @@ mod tests {
 
     #[test]
     fn a_rate_that_doubles_is_told_and_followed() {
-        let timeline = Timeline::new(&seconds(&[10 * S, 11 * S, 13 * S, 15 * S]));
+        let timeline = Timeline::new(&seconds(&[10 * S, 11 * S, 13 * S, 15 * S])).expect("there is memory");
         assert_eq!(timeline.rates, Some((S, 2 * S)));
         let ps = [10, 11, 12, 13, 14, 15].map(|tick| timeline.cursor().ps(tick * S));
         assert_eq!(ps, [0, 1000, 1500, 2000, 2500, 3000].map(|ms| ms * S));
-        assert_eq!(timeline.from(12 * S).rates, timeline.rates);
+        assert_eq!(timeline.from(12 * S).expect("there is memory").rates, timeline.rates);
         // An eighth may be the wall clock's slewing, and short intervals say nothing.
-        assert_eq!(Timeline::new(&seconds(&[10 * S, 11 * S, 12 * S + S / 8])).rates, None);
-        assert_eq!(Timeline::new(&[anchor(0, 0), anchor(S, S), anchor(2 * S, S + S / 4)]).rates, None);
+        assert_eq!(Timeline::new(&seconds(&[10 * S, 11 * S, 12 * S + S / 8])).expect("there is memory").rates, None);
+        assert_eq!(
+            Timeline::new(&[anchor(0, 0), anchor(S, S), anchor(2 * S, S + S / 4)]).expect("there is memory").rates,
+            None
+        );
     }
 
     #[test]
     fn a_suspended_machine_takes_no_time() {
         // The counter goes on for an hour, and the monotonic clock stands still.
-        let timeline = Timeline::new(&seconds(&[0, S, 3602 * S, 3603 * S]));
+        let timeline = Timeline::new(&seconds(&[0, S, 3602 * S, 3603 * S])).expect("there is memory");
         assert_eq!(timeline.rates, Some((S, 3601 * S)));
         let mut cursor = timeline.cursor();
         assert_eq!(cursor.ps(S), S * 1000);
@@ -448,7 +451,8 @@ mod tests {
             let right = anchor(seconds * second, seconds * 1_000_000_000);
             Anchor { realtime_ns: right.realtime_ns + set, ..right }
         };
-        let timeline = Timeline::new(&[at(0, 0), at(1, hour), at(2, hour), at(3, hour + 60_000)]);
+        let timeline =
+            Timeline::new(&[at(0, 0), at(1, hour), at(2, hour), at(3, hour + 60_000)]).expect("there is memory");
         assert_eq!(timeline.steps_ns, [hour, 60_000]);
         assert!(timeline.cursor().ps(3 * second).abs_diff(3_000_000_000_000) < 10);
         assert_eq!(timeline.stop_ns(), 3_000_000_007);
@@ -457,7 +461,7 @@ mod tests {
     #[test]
     fn the_residual_is_the_bend_of_the_line_and_half_the_bracket() {
         let wide = Anchor { width: 200, ..anchor(2_000_000, 2_000_000) };
-        let timeline = Timeline::new(&[anchor(0, 0), anchor(1_000_000, 1_000_700), wide]);
+        let timeline = Timeline::new(&[anchor(0, 0), anchor(1_000_000, 1_000_700), wide]).expect("there is memory");
         assert_eq!(timeline.residual_ns, 700 + 100);
         assert_eq!(timeline.steps_ns, [0; 0]);
     }

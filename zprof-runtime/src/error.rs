@@ -24,6 +24,8 @@ pub enum ErrorKind {
     Plugin,
     /// The platform or the build cannot do this.
     Unsupported,
+    /// There was too little memory for it; the message says what that means for the profile.
+    OutOfMemory,
 }
 
 /// A failed call: what failed, on what, and what was expected. A foreign cause is in [`source`](StdError::source).
@@ -66,6 +68,12 @@ impl Error {
     pub(crate) fn context(mut self, what: impl fmt::Display) -> Self {
         self.inner.message = Cow::Owned(format!("{what}: {}", self.inner.message));
         self
+    }
+
+    /// An error of the same kind that says something else.
+    #[cold]
+    pub(crate) fn said(&self, what: impl fmt::Display) -> Self {
+        Self::new(self.kind(), what.to_string())
     }
 
     /// The message with its cause: `message: cause`, for places that take one line.

@@ -1,6 +1,7 @@
 //! Sources of ticks that go back: the laps between two such steps, put on one axis.
 
 use crate::clock::Anchor;
+use crate::room::{self, Result};
 
 /// The stretches of a session in which its source goes forward.
 ///
@@ -25,10 +26,12 @@ struct Lap {
 
 impl Laps {
     /// The laps of these anchors, and the anchors in steady ticks.
-    pub(crate) fn of(anchors: &[Anchor]) -> (Self, Vec<Anchor>) {
+    pub(crate) fn of(anchors: &[Anchor]) -> Result<(Self, Vec<Anchor>)> {
         let start = anchors.first().map_or(0, |first| first.tick);
-        let mut laps = vec![Lap { lowest: start, highest: u64::MAX, shift: 0 }];
-        let mut steady: Vec<Anchor> = anchors.iter().take(1).copied().collect();
+        let mut laps = Vec::new();
+        room::push(&mut laps, Lap { lowest: start, highest: u64::MAX, shift: 0 })?;
+        let mut steady: Vec<Anchor> = room::with_room(anchors.len())?;
+        steady.extend(anchors.iter().take(1).copied());
         // Ticks in so many nanoseconds, from the last two anchors that went forward. At first, from the next two.
         let forward = |pair: &[Anchor]| {
             let (ticks, ns) = (pair[1].tick.checked_sub(pair[0].tick)?, pair[1].monotonic_ns - pair[0].monotonic_ns);
@@ -46,14 +49,14 @@ impl Laps {
                 laps[last].highest = from.tick.saturating_add(ticks);
                 let at = from.tick.wrapping_add(laps[last].shift).wrapping_add(ticks);
                 let lowest = to.tick.saturating_sub(ticks);
-                laps.push(Lap { lowest, highest: u64::MAX, shift: at.wrapping_sub(to.tick) });
+                room::push(&mut laps, Lap { lowest, highest: u64::MAX, shift: at.wrapping_sub(to.tick) })?;
             } else if monotonic(&pair) {
                 rate = forward(pair).unwrap_or(rate);
             }
             let shift = laps[laps.len() - 1].shift;
             steady.push(Anchor { tick: to.tick.wrapping_add(shift), ..to });
         }
-        (Self(laps), steady)
+        Ok((Self(laps), steady))
     }
 
     /// How often the source went back.
@@ -117,7 +120,7 @@ mod tests {
     #[test]
     fn anchors_that_go_forward_are_one_lap() {
         let anchors = seconds(&[5 * S, 6 * S, 9 * S]);
-        let (laps, steady) = Laps::of(&anchors);
+        let (laps, steady) = Laps::of(&anchors).expect("there is memory");
         assert_eq!((laps.steps(), laps.latest(9 * S)), (0, 9 * S));
         assert_eq!(steady, anchors);
         let mut follower = laps.follow(S / 1000);
@@ -128,7 +131,7 @@ mod tests {
     #[test]
     fn a_source_that_is_reset_goes_on_in_steady_ticks() {
         // It was reset half a second after the second anchor.
-        let (laps, steady) = Laps::of(&seconds(&[50 * S, 51 * S, S / 2, 3 * S / 2]));
+        let (laps, steady) = Laps::of(&seconds(&[50 * S, 51 * S, S / 2, 3 * S / 2])).expect("there is memory");
         assert_eq!((laps.steps(), laps.latest(3 * S / 2)), (1, 53 * S));
         assert_eq!(steady, seconds(&[50 * S, 51 * S, 52 * S, 53 * S]));
         let mut follower = laps.follow(S / 1000);
@@ -141,7 +144,7 @@ mod tests {
         let mut slept = laps.follow(0);
         assert_eq!([50 * S, S].map(|tick| slept.next(tick)), [50 * S, 52 * S + S / 2]);
         // On the timeline, a second is a second.
-        let timeline = Timeline::new(&steady);
+        let timeline = Timeline::new(&steady).expect("there is memory");
         let second = |second: u64| timeline.cursor().ps(steady[0].tick + second * S);
         assert_eq!([0, 1, 2, 3].map(second), [0, 1, 2, 3].map(|second| second * S * 1000));
         assert_eq!((timeline.end_ps, timeline.rates), (3 * S * 1000, None));
@@ -149,7 +152,7 @@ mod tests {
 
     #[test]
     fn a_source_that_goes_back_twice_has_three_laps() {
-        let (laps, steady) = Laps::of(&seconds(&[9 * S, 5 * S, 6 * S, S, 2 * S]));
+        let (laps, steady) = Laps::of(&seconds(&[9 * S, 5 * S, 6 * S, S, 2 * S])).expect("there is memory");
         assert_eq!(laps.steps(), 2);
         assert_eq!(steady, seconds(&[9 * S, 10 * S, 11 * S, 12 * S, 13 * S]));
         let mut follower = laps.follow(0);

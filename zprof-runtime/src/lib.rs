@@ -5,6 +5,8 @@
 pub(crate) mod atomic;
 pub(crate) mod ceiling;
 #[cfg(not(zprof_loom))]
+pub(crate) mod cgroup;
+#[cfg(not(zprof_loom))]
 pub(crate) mod clock;
 pub(crate) mod decimal;
 #[doc(hidden)] // for the command
@@ -18,8 +20,9 @@ pub mod error;
 pub mod folder;
 #[cfg(not(zprof_loom))]
 pub(crate) mod laps;
-#[cfg(not(zprof_loom))]
+#[cfg_attr(zprof_loom, allow(dead_code))]
 pub(crate) mod os;
+pub(crate) mod room;
 pub mod site;
 #[allow(unsafe_code)] // values write themselves into slots of the stream
 pub mod value;

@@ -30,6 +30,27 @@ pub(crate) fn thread_name() -> String {
     given.ok().flatten().unwrap_or_else(of_system)
 }
 
+/// Whether the process can have that many bytes more of address space, where the system limits that.
+#[cfg(all(unix, not(miri)))]
+#[allow(unsafe_code)] // no safe binding
+pub(crate) fn has_headroom(bytes: usize) -> bool {
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANON;
+    // SAFETY: a new private mapping at an address of the system's choice touches no memory of this process.
+    let at = unsafe { libc::mmap(std::ptr::null_mut(), bytes, libc::PROT_NONE, flags, -1, 0) };
+    if at == libc::MAP_FAILED {
+        return false;
+    }
+    // SAFETY: the range was just mapped, and nothing points into it.
+    unsafe { libc::munmap(at, bytes) };
+    true
+}
+
+/// Whether the process can have that many bytes more of address space; this system is not asked.
+#[cfg(not(all(unix, not(miri))))]
+pub(crate) fn has_headroom(_bytes: usize) -> bool {
+    true
+}
+
 /// The kernel's id of the calling thread, unique among threads that live at the same time.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 #[allow(unsafe_code)] // no safe binding

@@ -26,6 +26,9 @@ fn main() -> Outcome {
         ["fork-storm", folder] => fork_storm(Path::new(folder)),
         ["fork-early", _] => fork_early(),
         ["fork-full", folder] => fork_full(Path::new(folder)),
+        ["fork-resident", folder] => fork_resident(Path::new(folder)),
+        ["fork-open", folder, keep] => fork_open(Path::new(folder), keep.parse()?),
+        ["memory-returned", folder] => memory_returned(Path::new(folder)),
         ["rewrite", folder] => rewrite(Path::new(folder)),
         ["file-limit", folder] => file_limit(Path::new(folder)),
         ["once", folder] => once(Path::new(folder)),
@@ -310,6 +313,98 @@ fn fork_full(folder: &Path) -> Outcome {
     quit.send(())?;
     other.join().map_err(|_| "a panic")?;
     parent.stop()?;
+    Ok(())
+}
+
+/// Bytes of memory that this process has in pages.
+fn resident() -> Result<u64, Box<dyn Error>> {
+    let numbers = fs::read_to_string("/proc/self/statm")?;
+    let pages: u64 = numbers.split(' ').nth(1).ok_or("no second number")?.parse()?;
+    Ok(pages * 4096)
+}
+
+/// Prints by how many bytes the pages of this process have grown with a session of several full threads, one of which stays,
+/// and how much of that is left once the profiler is dropped.
+fn memory_returned(folder: &Path) -> Outcome {
+    const THREADS: u32 = 4;
+    const SCOPES: u32 = 200_000;
+    let (quit, may_quit) = mpsc::channel::<()>();
+    let (ready, is_ready) = mpsc::channel();
+    let stays = thread::spawn(move || {
+        (0..SCOPES).for_each(|n| zprof::scope!("stays", n, {}));
+        ready.send(()).is_ok() && may_quit.recv().is_ok()
+    });
+    is_ready.recv()?;
+    let before = resident()?;
+    let mut profiler = profiler(folder, ProfilerOptions::default())?;
+    profiler.start()?;
+    let threads: Vec<_> = (0..THREADS)
+        .map(|_| thread::spawn(|| (0..SCOPES).for_each(|n| zprof::scope!("fills", n, twice = 2 * n, {}))))
+        .collect();
+    for thread in threads {
+        thread.join().map_err(|_| "a panic")?;
+    }
+    let full = resident()?;
+    let profile = profiler.stop()?.ok_or("no session")?;
+    assert_eq!((profile.scopes, profile.dropped_scopes), (u64::from(THREADS * SCOPES), 0));
+    drop(profiler);
+    println!("{} {}", full.saturating_sub(before), resident()?.saturating_sub(before));
+    quit.send(())?;
+    stays.join().map_err(|_| "a panic")?;
+    Ok(())
+}
+
+/// Prints how many bytes the pages of a process have grown with a session, and by how much fewer pages its child has.
+fn fork_resident(folder: &Path) -> Outcome {
+    let before = resident()?;
+    let mut parent = profiler(folder, ProfilerOptions::default())?;
+    parent.start()?;
+    zprof::scope!("around", {
+        (0..500_000_u32).for_each(|n| zprof::scope!("fills", n, {}));
+        let full = resident()?;
+        in_child(|| {
+            println!("{} {}", full - before, full.saturating_sub(resident()?));
+            Ok(())
+        })
+    })
+}
+
+/// Forks inside of scopes that began at different times, and that have values from different times; the child ends the inner
+/// ones, and stops the session in the outer ones. With a bound on the bytes that are kept, where that is not 0.
+fn fork_open(folder: &Path, keep: usize) -> Outcome {
+    let options = ProfilerOptions::default();
+    let options = if keep == 0 { options } else { options.keep_last_bytes(keep) };
+    let mut parent = profiler(folder, options)?;
+    let fill = |name: &'static str, count: u32| (0..count).for_each(|n| zprof::scope!(dyn name, n, {}));
+    parent.start()?;
+    let mut outer = zprof::span!("outer", n = 1);
+    fill("a", 5_000);
+    let mut ended = zprof::span!("ended", n = 2);
+    fill("b", 5_000);
+    ended.record("later", 3);
+    drop(ended);
+    let mut middle = zprof::span!("middle", text = "as long as several words");
+    outer.record("later", "also some words");
+    fill("c", 20_000);
+    let mut inner = zprof::span!("inner");
+    inner.record("at once", true);
+    fill("d", 20_000);
+    let innermost = zprof::span!("innermost");
+    in_child(|| {
+        let first = zprof::span!("first in child");
+        // The child of a child has them all, too.
+        in_child(|| {
+            drop(first);
+            drop(innermost);
+            inner.record("in child", 4);
+            fill("e", 2_000);
+            drop(inner);
+            middle.record("in child", 5);
+            let profile = parent.stop()?.ok_or("no session")?;
+            fs::copy(profile.protobuf_path, folder.join("child.pb"))?;
+            Ok(())
+        })
+    })?;
     Ok(())
 }
 

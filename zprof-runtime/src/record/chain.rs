@@ -18,6 +18,7 @@ use super::nest::Nest;
 use super::pool::LARGE;
 use super::primitive::{AtomicPtr, Mutex, MutexGuard, Ordering};
 use super::ring::Writer;
+use crate::room::{self, Result, Room as _};
 use crate::value::Shape;
 
 /// Begins that are carried per thread. More are open only in a program that leaks its guards.
@@ -81,11 +82,12 @@ pub(crate) struct Sampled {
 
 impl Sampled {
     /// Puts it in the place of the one before of its counter.
-    pub(crate) fn replace(self, last: &mut Vec<Self>) {
+    pub(crate) fn replace(self, last: &mut Vec<Self>) -> Result<()> {
         match last.iter_mut().find(|other| std::ptr::eq(other.shape, self.shape)) {
             Some(other) => *other = self,
-            None => last.push(self),
+            None => room::push(last, self)?,
         }
+        Ok(())
     }
 }
 
@@ -97,13 +99,24 @@ pub(crate) struct Closed {
 }
 
 /// The begin of a scope whose chunk is gone.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct Carried {
     pub(crate) position: u64,
     /// The record of its begin.
     pub(crate) words: Box<[u64]>,
     /// Records of metadata that was added, the last one of each key.
     pub(crate) notes: Vec<Box<[u64]>>,
+}
+
+impl Carried {
+    /// A copy, where there is memory.
+    fn copied(&self) -> Result<Self> {
+        let mut notes = room::with_room(self.notes.len())?;
+        for note in &self.notes {
+            notes.push(room::copy(note)?);
+        }
+        Ok(Self { position: self.position, words: room::copy(&self.words)?, notes })
+    }
 }
 
 /// What a reader takes of a chain.
@@ -197,10 +210,44 @@ impl Locked<'_> {
         *self.state = State { epoch, told: position, closed, carried, ..State::default() };
     }
 
-    /// The owner tells of all ends before `position`.
+    /// The owner tells of all ends before `position`. Where there is no memory for them it tells later, and nothing that they
+    /// concern is let go until then.
     pub(crate) fn tell(&mut self, closed: &mut Vec<Closed>, position: u64) {
-        self.state.closed.extend(closed.drain(..));
-        self.state.told = position;
+        if self.state.closed.room(closed.len()).is_ok() {
+            self.state.closed.extend(closed.drain(..));
+            self.state.told = position;
+        }
+    }
+
+    /// The chunks, oldest first.
+    #[cfg(all(unix, not(zprof_loom)))]
+    pub(crate) fn links(&self) -> impl Iterator<Item = Link<'_>> {
+        std::iter::successors(self.first(), |link| link.next())
+    }
+
+    /// Whether there are begins whose chunks are gone.
+    #[cfg(all(unix, not(zprof_loom)))]
+    pub(crate) fn carries(&self) -> bool {
+        !self.state.carried.is_empty()
+    }
+
+    /// In the child of a fork, at this tick and position: there are no chunks, and the record begins here. What is carried
+    /// goes on, but for scopes that have ended; nothing is freed, since that may call the program's allocator, which may be
+    /// locked.
+    #[cfg(all(unix, not(zprof_loom)))]
+    pub(crate) fn inherit(&mut self, own: &mut Own, position: u64, tick: u64) -> &AtomicPtr<Chunk> {
+        self.first.store(std::ptr::null_mut(), Ordering::Relaxed);
+        let State { closed, carried, told, since, .. } = &mut *self.state;
+        for closed in closed.iter().chain(&own.closed) {
+            if let Ok(at) = carried.binary_search_by_key(&closed.begin, |carried| carried.position) {
+                std::mem::forget(carried.remove(at));
+            }
+        }
+        closed.clear();
+        own.closed.clear();
+        (own.crossing, own.has_notes) = (0, false);
+        (*told, *since) = (position, tick.max(*since));
+        self.first
     }
 
     /// Position at which the oldest chunk begins.
@@ -221,14 +268,28 @@ impl Locked<'_> {
     }
 
     /// Holds all chunks for a reader, as far as they are written.
-    pub(crate) fn share(&self) -> Taken {
-        let links = std::iter::successors(self.first(), |link| link.next());
-        let hold = |link: Link<'_>| {
+    pub(crate) fn share(&self) -> Result<Taken> {
+        let links = || std::iter::successors(self.first(), |link| link.next());
+        let mut carried = room::with_room(self.state.carried.len())?;
+        for begin in &self.state.carried {
+            carried.push(begin.copied()?);
+        }
+        let counts = self.counts()?;
+        // Last, since no chunk is given back where there is no memory. The owner may append more chunks meanwhile: as many as
+        // there is room for are taken.
+        let mut chunks = room::with_room(links().count())?;
+        for link in links().take(chunks.capacity()) {
             let chunk = link.hold();
             let len = chunk.len();
-            (chunk, len)
-        };
-        self.taken(links.map(hold).collect(), self.state.carried.clone())
+            chunks.push((chunk, len));
+        }
+        Ok(self.taken(chunks, carried, counts))
+    }
+
+    /// A copy of the last samples among what was let go.
+    fn counts(&self) -> Result<Vec<Sampled>> {
+        let counts = &self.state.counts;
+        room::collect(counts.iter().copied(), counts.len())
     }
 
     /// Takes all chunks for a reader, as far as they are written; the last one stays too, unless the writer has ended.
@@ -236,8 +297,11 @@ impl Locked<'_> {
     /// # Safety
     ///
     /// If `has_ended`, the writer must have left the last chunk.
-    pub(crate) unsafe fn take(&mut self, has_ended: bool) -> Taken {
-        let mut chunks = Vec::new();
+    pub(crate) unsafe fn take(&mut self, has_ended: bool) -> Result<Taken> {
+        let counts = self.counts()?;
+        // An owner that has not seen the stop may append more: what it writes there is later than the stop.
+        let count = std::iter::successors(self.first(), |link| link.next()).count();
+        let mut chunks = room::with_room(count)?;
         let mut take = |chunk: ChunkBox| {
             let len = chunk.len();
             chunks.push((chunk, len));
@@ -246,20 +310,22 @@ impl Locked<'_> {
             // SAFETY: as the caller says.
             unsafe { self.clear(&mut take) };
         } else {
-            while let Some(chunk) = self.pop() {
-                take(chunk);
+            for _ in 1..count {
+                if let Some(chunk) = self.pop() {
+                    take(chunk);
+                }
             }
             if let Some(last) = self.first() {
                 take(last.hold());
             }
         }
         let carried = std::mem::take(&mut self.state.carried);
-        self.taken(chunks, carried)
+        Ok(self.taken(chunks, carried, counts))
     }
 
-    fn taken(&self, chunks: Vec<(ChunkBox, usize)>, carried: Vec<Carried>) -> Taken {
-        let State { since, released, uncarried, ref counts, .. } = *self.state;
-        Taken { chunks, carried, since, released, uncarried, counts: counts.clone() }
+    fn taken(&self, chunks: Vec<(ChunkBox, usize)>, carried: Vec<Carried>, counts: Vec<Sampled>) -> Taken {
+        let State { since, released, uncarried, .. } = *self.state;
+        Taken { chunks, carried, since, released, uncarried, counts }
     }
 
     /// Lets go of what is out of bounds when the stream has come to `position`.
@@ -319,7 +385,11 @@ impl Locked<'_> {
             // SAFETY: the length is the chunk's own.
             let words = unsafe { chunk.words(chunk.len()) };
             // SAFETY: a writer publishes whole records, and the chunk began there.
-            state.carry(unsafe { Words::new(AsRef::<[u64]>::as_ref(&words), start) }, is_carried);
+            let carried = state.carry(unsafe { Words::new(AsRef::<[u64]>::as_ref(&words), start) }, is_carried);
+            if carried.is_err() {
+                // Some of the begins are lost.
+                state.uncarried += 1;
+            }
         }
         while let Some(closed) = state.closed.pop_front() {
             if closed.at >= end {
@@ -338,22 +408,24 @@ impl Locked<'_> {
 impl State {
     /// Copies what must outlive a chunk: begins without an end in it, metadata of scopes that are carried, and the last
     /// samples of counters.
-    fn carry(&mut self, words: Words<'_>, with_begins: bool) {
+    fn carry(&mut self, words: Words<'_>, with_begins: bool) -> Result<()> {
         let mut open = Nest::default();
         let mut notes = Vec::new();
         let mut records = words.records();
         loop {
             let from = records.offset();
             match records.next() {
-                Some(Record::Begin { position, .. }) => open.push(from, position),
+                Some(Record::Begin { position, .. }) => open.push(from, position)?,
                 Some(Record::End { .. }) => {
                     open.pop();
                 }
                 Some(Record::Close { position, .. }) => {
                     open.take(position);
                 }
-                Some(Record::Note { position, .. }) => notes.push((position, from..records.offset())),
-                Some(Record::Count { tick, shape, value }) => Sampled { tick, shape, value }.replace(&mut self.counts),
+                Some(Record::Note { position, .. }) => room::push(&mut notes, (position, from..records.offset()))?,
+                Some(Record::Count { tick, shape, value }) => {
+                    Sampled { tick, shape, value }.replace(&mut self.counts)?
+                }
                 Some(Record::Early { .. } | Record::Task { .. }) => {}
                 None => break,
             }
@@ -365,22 +437,23 @@ impl State {
             }
             let mut record = words.records_from(from);
             if record.next().is_some() {
-                let words = words.raw(from..record.offset()).into();
-                self.carried.push(Carried { position, words, notes: Vec::new() });
+                let words = room::copy(words.raw(from..record.offset()))?;
+                room::push(&mut self.carried, Carried { position, words, notes: Vec::new() })?;
             }
         }
         for (position, range) in notes {
-            self.note(position, words, range);
+            self.note(position, words, range)?;
         }
+        Ok(())
     }
 
-    fn note(&mut self, position: u64, words: Words<'_>, range: Range<usize>) {
+    fn note(&mut self, position: u64, words: Words<'_>, range: Range<usize>) -> Result<()> {
         const KEY: Range<usize> = 2..4;
-        let Ok(at) = self.carried.binary_search_by_key(&position, |carried| carried.position) else { return };
+        let Ok(at) = self.carried.binary_search_by_key(&position, |carried| carried.position) else { return Ok(()) };
         let notes = &mut self.carried[at].notes;
-        let record: Box<[u64]> = words.raw(range).into();
+        let record = room::copy(words.raw(range))?;
         notes.retain(|note| note.get(KEY) != record.get(KEY));
-        notes.push(record);
+        room::push(notes, record)
     }
 }
 
@@ -403,10 +476,24 @@ impl Own {
         *self = Self { closed, ..Self::default() };
     }
 
-    /// A scope that began at `begin`, in an earlier chunk, ends at position `at`.
-    pub(crate) fn close(&mut self, at: u64, begin: u64) {
+    /// A scope that began at `begin`, in an earlier chunk, ends at position `at`; the ring, if there is one, is told later.
+    pub(crate) fn close(&mut self, at: u64, begin: u64, is_ring: bool) {
         self.crossing = self.crossing.saturating_sub(1);
-        self.closed.push(Closed { at, begin });
+        // There is room for an end of each scope that was open when the chunk began.
+        if is_ring && self.closed.room(1).is_ok() {
+            self.closed.push(Closed { at, begin });
+        }
+    }
+
+    /// Makes room for what the thread notes while it writes to a chunk of a ring, where that begins with `open` scopes open.
+    pub(crate) fn prepare(&mut self, open: usize) -> Result<()> {
+        self.closed.room(open)
+    }
+
+    /// How many scopes are open that began in an earlier chunk.
+    #[cfg(all(unix, not(zprof_loom)))]
+    pub(crate) fn crossing(&self) -> usize {
+        self.crossing
     }
 
     /// Metadata was added to such a scope.
@@ -417,7 +504,8 @@ impl Own {
     /// The owner goes on to the next chunk with `open` scopes open.
     pub(crate) fn leave(&mut self, open: usize, has_counts: bool, at: Moment) -> Left {
         let open_here = u32::try_from(open.saturating_sub(self.crossing)).unwrap_or(u32::MAX);
-        let left = Left { at, open: open_here, has_notes: self.has_notes, has_counts };
+        let crossing = u32::try_from(self.crossing).unwrap_or(u32::MAX);
+        let left = Left { at, open: open_here, crossing, has_notes: self.has_notes, has_counts };
         (self.crossing, self.has_notes) = (open, false);
         self.filled += 1;
         left

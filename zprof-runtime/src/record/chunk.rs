@@ -1,12 +1,12 @@
 //! Chunks: blocks of words that one thread writes and others read, each counted by its holders.
 
-use std::alloc::{Layout, alloc, dealloc};
 use std::cell::Cell;
 use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
 
-use super::primitive::{AtomicPtr, AtomicUsize, Ordering, RawSlot};
+use super::primitive::{AtomicPtr, AtomicU32, Ordering, RawSlot};
+use super::{memory, slab};
 
 /// One word of a chunk.
 #[derive(Debug)]
@@ -46,15 +46,36 @@ pub(crate) struct Chunk {
     /// Position of the first slot. Written by the owner before the chunk joins its chain, never after.
     pub(super) base: Cell<u64>,
     /// Slots in this chunk. Fixed at birth.
-    capacity: usize,
+    capacity: u32,
+    /// Distance from the start of its slab in units of [`UNIT`], or 0 for a chunk that has a mapping of its own. Fixed at
+    /// birth.
+    offset: u32,
     /// The chunk after this one in the stream; null in the last. Written by the owner once it goes on there, with
     /// Release, which pairs with the Acquire in [`Link::next`].
     pub(super) next: AtomicPtr<Chunk>,
+    /// How the owner left the chunk: see [`Left`]. Written before `next`, and read only where that is not null.
+    at: Cell<Moment>,
+    open: Cell<u32>,
+    crossing: Cell<u32>,
     /// How many [`ChunkBox`]es there are: one of the chain or the pool, and one of each reader.
-    holds: AtomicUsize,
-    /// How the owner left the chunk. Written before `next`, and read only where that is not null.
-    pub(super) left: Cell<Left>,
+    holds: AtomicU32,
+    has_notes: Cell<bool>,
+    has_counts: Cell<bool>,
 }
+
+impl Chunk {
+    /// Notes how the owner leaves the chunk, before it puts another behind it.
+    pub(super) fn set_left(&self, left: Left) {
+        self.at.set(left.at);
+        self.open.set(left.open);
+        self.crossing.set(left.crossing);
+        self.has_notes.set(left.has_notes);
+        self.has_counts.set(left.has_counts);
+    }
+}
+
+/// Bytes to which all chunks are aligned.
+const UNIT: usize = 64;
 
 /// What a thread notes of a chunk when it goes on to the next one.
 #[derive(Clone, Copy, Debug, Default)]
@@ -62,6 +83,8 @@ pub(crate) struct Left {
     pub(crate) at: Moment,
     /// Scopes that have begun in this chunk and are open. A `u32`, so that the head is one line of the cache.
     pub(crate) open: u32,
+    /// Scopes that began in earlier chunks and are open.
+    pub(crate) crossing: u32,
     /// The chunk has metadata for scopes that began in earlier ones.
     pub(crate) has_notes: bool,
     /// It has samples of counters.
@@ -80,7 +103,7 @@ pub(crate) struct Moment {
 #[derive(Debug)]
 pub(crate) struct ChunkBox(NonNull<Chunk>);
 
-// SAFETY: a chunk is plain memory; `committed`, `next` and `holds` are atomic; `base` and `left` are written by the owner
+// SAFETY: a chunk is plain memory; `committed`, `next` and `holds` are atomic; `base` and what `Left` has are written by the owner
 // alone, the one before the chunk is put into a chain and the other before its `next`, whose Release orders them before
 // every reader. Whoever writes them anew has seen the holds of all readers go.
 unsafe impl Send for ChunkBox {}
@@ -111,7 +134,14 @@ impl<'a> Link<'a> {
 
     /// How the owner left it: known only where there is a next one.
     pub(crate) fn left(self) -> Left {
-        self.chunk().left.get()
+        let chunk = self.chunk();
+        Left {
+            at: chunk.at.get(),
+            open: chunk.open.get(),
+            crossing: chunk.crossing.get(),
+            has_notes: chunk.has_notes.get(),
+            has_counts: chunk.has_counts.get(),
+        }
     }
 
     /// Position of the first slot.
@@ -121,7 +151,7 @@ impl<'a> Link<'a> {
 
     /// Bytes that it takes, head included.
     pub(crate) fn bytes(self) -> usize {
-        ChunkBox::bytes(self.chunk().capacity)
+        ChunkBox::bytes(wide(self.chunk().capacity))
     }
 
     /// Whether nothing is published in it yet.
@@ -146,6 +176,16 @@ impl<'a> Link<'a> {
         ChunkBox(self.0)
     }
 
+    /// The words that are published.
+    #[cfg(all(unix, not(zprof_loom)))]
+    pub(crate) fn published(self) -> &'a [u64] {
+        let this = ManuallyDrop::new(ChunkBox(self.0));
+        let (first, len) = (this.slots().cast::<u64>(), this.len());
+        // SAFETY: published slots were written before the Release that `len` acquired, and nobody writes them again while
+        // somebody has a hold, which is for `'a`; a slot is a transparent cell of a u64.
+        unsafe { std::slice::from_raw_parts(first, len) }
+    }
+
     pub(crate) fn as_ptr(self) -> *mut Chunk {
         self.0.as_ptr()
     }
@@ -162,30 +202,72 @@ impl ChunkBox {
         (bytes - size_of::<Chunk>()) / size_of::<Slot>()
     }
 
-    fn layout(capacity: usize) -> Option<Layout> {
-        let slots = Layout::array::<Slot>(capacity).ok()?;
-        Layout::new::<Chunk>().extend(slots).ok().map(|(layout, _)| layout.pad_to_align())
+    /// Allocates a chunk by itself, or `None` where there is no memory for it.
+    pub(crate) fn new(capacity: usize) -> Option<Self> {
+        Self::new_by(capacity, memory::map)
     }
 
-    /// Allocates a chunk, or `None` where there is no memory for it.
-    pub(crate) fn new(capacity: usize) -> Option<Self> {
-        let layout = Self::layout(capacity)?;
-        // SAFETY: the layout is not empty, since it holds a chunk's head.
-        let memory = unsafe { alloc(layout) };
-        let chunk = NonNull::new(memory.cast::<Chunk>())?;
+    /// Allocates a chunk that the child of a fork gets as it is.
+    #[cfg(all(unix, not(zprof_loom)))]
+    pub(crate) fn new_inherited(capacity: usize) -> Option<Self> {
+        Self::new_by(capacity, memory::map_exactly)
+    }
+
+    fn new_by(capacity: usize, map: impl FnOnce(usize) -> Option<NonNull<u8>>) -> Option<Self> {
+        let bytes = capacity.checked_mul(size_of::<Slot>())?.checked_add(size_of::<Chunk>())?;
+        if u32::try_from(capacity).is_err() {
+            return None;
+        }
+        let memory = map(bytes)?;
+        // SAFETY: the memory was just allocated, with room for the head and these slots.
+        Some(unsafe { Self::write(memory, capacity, 0) })
+    }
+
+    /// Makes a chunk in memory that lies `offset` bytes behind the start of a slab, or has a mapping of its own if that is 0.
+    ///
+    /// # Safety
+    ///
+    /// The memory must have room for a head and `capacity` slots, less than 2^32 of them, be aligned to [`UNIT`], and belong
+    /// to nobody else.
+    pub(super) unsafe fn write(memory: NonNull<u8>, capacity: usize, offset: usize) -> Self {
+        let chunk = memory.cast::<Chunk>();
         let head = Chunk {
             committed: AtomicPtr::new(std::ptr::null_mut()),
             base: Cell::new(0),
-            capacity,
+            capacity: u32::try_from(capacity).unwrap_or(0),
+            offset: u32::try_from(offset / UNIT).unwrap_or(0),
             next: AtomicPtr::new(std::ptr::null_mut()),
-            holds: AtomicUsize::new(1),
-            left: Cell::default(),
+            at: Cell::default(),
+            open: Cell::new(0),
+            crossing: Cell::new(0),
+            holds: AtomicU32::new(1),
+            has_notes: Cell::new(false),
+            has_counts: Cell::new(false),
         };
-        // SAFETY: the memory was just allocated with room and alignment for a chunk.
+        // SAFETY: the memory has room and alignment for a head, says the caller.
         unsafe { chunk.as_ptr().write(head) };
         let this = Self(chunk);
         RawSlot::init(this.slots().cast::<RawSlot>(), capacity);
-        Some(this)
+        this
+    }
+
+    /// Undoes [`write`](Self::write), for a chunk that nobody else has.
+    pub(super) fn unwrite(self) -> NonNull<u8> {
+        let this = ManuallyDrop::new(self);
+        RawSlot::drop_all(this.slots().cast::<RawSlot>(), this.capacity());
+        // SAFETY: the head was written by `write`, and this box, which is not used again, was the only way to it.
+        unsafe { std::ptr::drop_in_place(this.0.as_ptr()) };
+        this.0.cast()
+    }
+
+    /// Whether its memory is a place of a slab.
+    pub(crate) fn is_in_slab(&self) -> bool {
+        self.chunk().offset != 0
+    }
+
+    /// Bytes from the start of its slab, or 0 where it has a mapping of its own.
+    pub(super) fn offset(&self) -> usize {
+        wide(self.chunk().offset) * UNIT
     }
 
     /// Writes to each page, so that the thread that gets the chunk meets no page fault. Only for a chunk that no
@@ -201,7 +283,7 @@ impl ChunkBox {
     }
 
     pub(super) fn chunk(&self) -> &Chunk {
-        // SAFETY: `new` wrote a chunk there, and it lives until this box is dropped.
+        // SAFETY: `write` put a chunk there, and it lives until the last hold is given up.
         unsafe { self.0.as_ref() }
     }
 
@@ -237,7 +319,7 @@ impl ChunkBox {
 
     /// Slots in this chunk.
     pub(crate) fn capacity(&self) -> usize {
-        self.chunk().capacity
+        wide(self.chunk().capacity)
     }
 
     /// Position of the first slot.
@@ -248,6 +330,19 @@ impl ChunkBox {
     pub(super) fn slots(&self) -> *const Slot {
         // SAFETY: the slots follow the head in the same allocation; a head is a multiple of its alignment, 64.
         unsafe { self.0.as_ptr().add(1) }.cast::<Slot>()
+    }
+
+    /// Writes a word of a chunk that no writer has.
+    ///
+    /// # Safety
+    ///
+    /// `index` must be below the capacity, and nobody else may have the chunk.
+    #[cfg(all(unix, not(zprof_loom)))]
+    pub(super) unsafe fn write_word(&self, index: usize, word: u64) {
+        // SAFETY: the index is below the capacity, says the caller.
+        let slot = unsafe { self.slots().add(index) };
+        // SAFETY: the slot is live, and nobody else has the chunk.
+        unsafe { Slot::write(slot, word) };
     }
 
     /// How many words are published.
@@ -295,15 +390,21 @@ impl Drop for ChunkBox {
         if self.chunk().holds.fetch_sub(1, Ordering::AcqRel) != 1 {
             return;
         }
-        let capacity = self.capacity();
-        RawSlot::drop_all(self.slots().cast::<RawSlot>(), capacity);
-        if let Some(layout) = Self::layout(capacity) {
-            // SAFETY: nobody else has the chunk, and it has been live until here.
-            unsafe { std::ptr::drop_in_place(self.0.as_ptr()) };
-            // SAFETY: `new` allocated the memory with this same layout.
-            unsafe { dealloc(self.0.as_ptr().cast::<u8>(), layout) };
+        let (capacity, offset) = (self.capacity(), self.offset());
+        let memory = Self(self.0).unwrite();
+        if offset == 0 {
+            // SAFETY: `new_by` has mapped this many bytes, and nobody else has the chunk.
+            unsafe { memory::unmap(memory, Self::bytes(capacity)) };
+        } else {
+            // SAFETY: the chunk lies that far behind the start of its slab, and nobody else has it.
+            unsafe { slab::unmap_with(memory, capacity, offset) };
         }
     }
+}
+
+/// A number of the head as a size; it was made from one.
+fn wide(number: u32) -> usize {
+    number as usize
 }
 
 #[cfg(all(test, not(zprof_loom)))]

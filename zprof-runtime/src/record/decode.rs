@@ -4,8 +4,9 @@ use std::ops::Range;
 
 use super::chunk::Slot;
 use super::ring::{
-    BEGIN, CLOSE, COUNT, COUNT_WORDS, EARLY, END, MADE_EARLY, MADE_TASK, NOTE_WORDS, TASK, TASK_WORDS, head,
+    BEGIN, CLOSE, COUNT, COUNT_WORDS, EARLY, END, MADE_EARLY, MADE_TASK, MOVED, NOTE_WORDS, TASK, TASK_WORDS, head,
 };
+use crate::room;
 use crate::site::{Origin, Site};
 use crate::value::{Kind, Shape, TAGGED};
 
@@ -58,6 +59,8 @@ pub(crate) enum Record<'a> {
 /// Metadata that was added to an open scope.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Note<'a> {
+    /// Which of the metadata of its thread that was added to scopes: set by who gathers it.
+    pub(crate) number: usize,
     pub(crate) key: &'static str,
     pub(crate) kind: &'static Kind,
     pub(crate) words: &'a [u64],
@@ -97,6 +100,12 @@ impl<'a> Words<'a> {
     /// How many words there are.
     pub(crate) fn len(&self) -> usize {
         self.words.len()
+    }
+
+    /// Position of the word with this index.
+    #[cfg_attr(not(unix), allow(dead_code))]
+    pub(crate) fn position(self, index: usize) -> u64 {
+        self.base + (index * size_of::<Slot>()) as u64
     }
 
     /// The records, in order.
@@ -139,8 +148,7 @@ pub(crate) struct Retimed {
 impl Retimed {
     /// A copy in which `tick` says each record's tick, from the one that it has. `None` where there is no memory for it.
     pub(crate) fn of(words: Words<'_>, mut tick: impl FnMut(u64) -> u64) -> Option<Self> {
-        let mut copy = Vec::new();
-        copy.try_reserve_exact(words.words.len()).ok()?;
+        let mut copy = room::with_room(words.words.len()).ok()?;
         copy.extend_from_slice(words.words);
         let mut records = words.records();
         let mut at = records.offset();
@@ -234,6 +242,13 @@ impl<'a> Records<'a> {
             // `Writer::end_task`.
             return Some(Record::Task { tick, task: third, site: unsafe { site(fourth, second == MADE_TASK) } });
         }
+        if second == MOVED {
+            // SAFETY: the fourth word of a moved begin is the exposed address of a static shape, as the second of a begin is.
+            let shape: &'static Shape = unsafe { &*std::ptr::with_exposed_provenance(address(fourth)) };
+            let len = shape.kinds.iter().try_fold(4, |len, kind| Some(len + width(kind, rest.get(len..)?)?))?;
+            self.at += len;
+            return Some(Record::Begin { tick, position: third, shape, values: rest.get(4..len)? });
+        }
         let (key_len, &kind) = (fourth, rest.get(4)?);
         let key = std::ptr::with_exposed_provenance::<u8>(address(third));
         // SAFETY: the third and fourth words of a note are a static string's address and length; see `Writer::note`.
@@ -245,7 +260,7 @@ impl<'a> Records<'a> {
         let words = rest.get(NOTE_WORDS..)?;
         let words = words.get(..width(kind, words)?)?;
         self.at += NOTE_WORDS + words.len();
-        Some(Record::Note { position: second - 1, note: Note { key, kind, words } })
+        Some(Record::Note { position: second - 1, note: Note { number: 0, key, kind, words } })
     }
 }
 

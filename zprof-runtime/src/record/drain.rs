@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use super::chain::Sampled;
 use super::decode::{Note, Record, Words};
 use super::nest::{Nest, Open};
+use crate::room::{self, Result, Room as _};
 use crate::site::Origin;
 use crate::value::Shape;
 
@@ -121,10 +122,10 @@ pub(crate) struct Scopes<'a> {
 impl<'a> Scopes<'a> {
     /// Reads all records, and leaves out what ended before `since`. Scopes without an end get `last`, the tick at which the
     /// session or the thread ended.
-    pub(crate) fn resolve(chunks: &'a [Words<'a>], since: u64, last: u64) -> Self {
+    pub(crate) fn resolve(chunks: &'a [Words<'a>], since: u64, last: u64) -> Result<Self> {
         // A scope takes three words or more, so this is enough, and what is not used is never touched.
         let most = chunks.iter().map(|chunk| chunk.len()).sum::<usize>() / 3 + 1;
-        let (ends, fates, notes, early) = (Vec::with_capacity(most), Vec::new(), Vec::new(), Vec::new());
+        let (ends, fates, notes, early) = (room::with_room(most)?, Vec::new(), Vec::new(), Vec::new());
         let (orders, tasks, counts, before) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         let mut scopes =
             Self { chunks, since, last, outside: 0, ends, orders, fates, notes, early, tasks, counts, before };
@@ -132,7 +133,7 @@ impl<'a> Scopes<'a> {
         // Loops in loops, not one flattened iterator: a record then stays in registers.
         for chunk in chunks {
             for record in chunk.records() {
-                scopes.apply(record, &mut open, &mut order);
+                scopes.apply(record, &mut open, &mut order)?;
             }
         }
         for scope in open.into_open() {
@@ -141,32 +142,33 @@ impl<'a> Scopes<'a> {
                 scopes.ends[scope.index] = scope.outlived;
                 scopes.set_order(scope.index, 1, scope.outlived, scope.outlived_order);
             }
-            scopes.fates.push((scope.index, Fate { unfinished: !leaked, leaked, overlaps: false }));
+            room::push(&mut scopes.fates, (scope.index, Fate { unfinished: !leaked, leaked, overlaps: false }))?;
         }
         scopes.fates.sort_unstable_by_key(|(index, _)| *index);
-        scopes.notes.sort_by_key(|(index, _)| *index);
-        scopes
+        // Those of one scope stay in their order: sorting that keeps it would allocate.
+        scopes.notes.sort_unstable_by_key(|(index, note)| (*index, note.number));
+        Ok(scopes)
     }
 
     #[inline(always)]
-    fn apply(&mut self, record: Record<'a>, open: &mut Nest, order: &mut TickOrder) {
+    fn apply(&mut self, record: Record<'a>, open: &mut Nest, order: &mut TickOrder) -> Result<()> {
         match record {
             Record::Begin { tick, position, .. } => {
                 self.outside += usize::from(tick > self.last);
                 self.set_order(self.ends.len(), 0, tick, order.next(tick, false));
-                open.push(self.ends.len(), position);
-                self.ends.push(self.last);
+                open.push(self.ends.len(), position)?;
+                room::push(&mut self.ends, self.last)?;
             }
             Record::End { tick } => {
                 let number = order.next(tick, true);
                 if let Some(scope) = open.pop() {
-                    self.close(&scope, tick, number);
+                    self.close(&scope, tick, number)?;
                 }
             }
             Record::Close { tick, position } => {
                 let number = order.next(tick, true);
                 if let Some(scope) = open.take(position) {
-                    self.close(&scope, tick, number);
+                    self.close(&scope, tick, number)?;
                     if tick <= self.last {
                         open.outlive(position, tick, number);
                     }
@@ -176,28 +178,30 @@ impl<'a> Scopes<'a> {
             Record::Early { tick, .. } if !self.has(tick) => {}
             Record::Early { tick, site } => {
                 let number = order.next(tick, true);
-                self.early.push(Early { end: tick, site });
+                room::push(&mut self.early, Early { end: tick, site })?;
                 open.outlive(0, tick, number);
             }
             Record::Task { tick, task, site } => {
                 if self.has(tick) {
-                    self.tasks.push(TaskEnd { end: tick, task, site });
+                    room::push(&mut self.tasks, TaskEnd { end: tick, task, site })?;
                 }
             }
             Record::Count { tick, shape, value } => {
                 let sample = Sampled { tick, shape, value };
                 if self.has(tick) {
-                    self.counts.push(sample);
+                    room::push(&mut self.counts, sample)?;
                 } else if tick < self.since {
-                    sample.replace(&mut self.before);
+                    sample.replace(&mut self.before)?;
                 }
             }
             Record::Note { position, note } => {
                 if let Some(index) = open.index_of(position) {
-                    self.notes.push((index, note));
+                    let number = self.notes.len();
+                    room::push(&mut self.notes, (index, Note { number, ..note }))?;
                 }
             }
         }
+        Ok(())
     }
 
     /// Whether the scope has outlived one around it that is on record.
@@ -222,7 +226,7 @@ impl<'a> Scopes<'a> {
     fn set_order_slowly(&mut self, index: usize, which: usize, number: u8) {
         if index >= self.orders.len() {
             let more = index + 1 - self.orders.len();
-            if self.orders.try_reserve(more).is_err() {
+            if self.orders.room(more).is_err() {
                 // Without memory for their order, scopes of one tick begin at one time.
                 return;
             }
@@ -232,14 +236,12 @@ impl<'a> Scopes<'a> {
     }
 
     #[inline(always)]
-    fn close(&mut self, scope: &Open, tick: u64, number: u8) {
+    fn close(&mut self, scope: &Open, tick: u64, number: u8) -> Result<()> {
         self.ends[scope.index] = tick.min(self.last);
         self.set_order(scope.index, 1, tick, number);
         self.outside += usize::from(tick < self.since);
         let fate = Fate { unfinished: tick > self.last, leaked: false, overlaps: self.crosses(scope) };
-        if !fate.is_usual() {
-            self.fates.push((scope.index, fate));
-        }
+        if fate.is_usual() { Ok(()) } else { room::push(&mut self.fates, (scope.index, fate)) }
     }
 
     /// How many scopes there are, without the early ones.
@@ -301,42 +303,41 @@ impl<'s, 'a> Odd<'s, 'a> {
 
 /// Splits intervals that may overlap over few lanes: in a lane, intervals nest or follow each other. `intervals` are
 /// (begin, end) by ascending begin; the result is the lane of each.
-pub(crate) fn lanes(intervals: &[(u64, u64)]) -> Vec<usize> {
+pub(crate) fn lanes(intervals: &[(u64, u64)]) -> Result<Vec<usize>> {
     // Ends of what is open in each lane, the innermost last.
     let mut lanes: Vec<Vec<u64>> = Vec::new();
     // The innermost end of each lane that has one, and the lanes that have none.
     let mut busy: BTreeSet<(u64, usize)> = BTreeSet::new();
     let mut empty: BTreeSet<usize> = BTreeSet::new();
-    intervals
-        .iter()
-        .map(|&(begin, end)| {
-            while let Some(&(_, lane)) = busy.first().filter(|(innermost, _)| *innermost <= begin) {
-                busy.pop_first();
-                while lanes[lane].last().is_some_and(|&last| last <= begin) {
-                    lanes[lane].pop();
-                }
-                match lanes[lane].last() {
-                    Some(&last) => busy.insert((last, lane)),
-                    None => empty.insert(lane),
-                };
+    let mut lane_of = room::with_room(intervals.len())?;
+    for &(begin, end) in intervals {
+        while let Some(&(_, lane)) = busy.first().filter(|(innermost, _)| *innermost <= begin) {
+            busy.pop_first();
+            while lanes[lane].last().is_some_and(|&last| last <= begin) {
+                lanes[lane].pop();
             }
-            // Inside the interval that ends soonest after it, else alone, else in a new lane.
-            let around = busy.range((end, 0)..).next().copied();
-            let lane = match around.map(|(_, lane)| lane).or_else(|| empty.pop_first()) {
-                Some(lane) => lane,
-                None => {
-                    lanes.push(Vec::new());
-                    lanes.len() - 1
-                }
+            match lanes[lane].last() {
+                Some(&last) => busy.insert((last, lane)),
+                None => empty.insert(lane),
             };
-            if let Some(around) = around {
-                busy.remove(&around);
+        }
+        // Inside the interval that ends soonest after it, else alone, else in a new lane.
+        let around = busy.range((end, 0)..).next().copied();
+        let lane = match around.map(|(_, lane)| lane).or_else(|| empty.pop_first()) {
+            Some(lane) => lane,
+            None => {
+                room::push(&mut lanes, Vec::new())?;
+                lanes.len() - 1
             }
-            busy.insert((end, lane));
-            lanes[lane].push(end);
-            lane
-        })
-        .collect()
+        };
+        if let Some(around) = around {
+            busy.remove(&around);
+        }
+        busy.insert((end, lane));
+        room::push(&mut lanes[lane], end)?;
+        lane_of.push(lane);
+    }
+    Ok(lane_of)
 }
 
 #[cfg(test)]
@@ -376,7 +377,7 @@ mod tests {
     /// Begin, end and fate of each scope in a session that stopped at tick 100, and the ends of the early ones.
     fn resolved(words: &[u64]) -> (Vec<(u64, u64, Fate)>, Vec<u64>) {
         let chunks = [Words::written(words)];
-        let scopes = Scopes::resolve(&chunks, 0, 100);
+        let scopes = Scopes::resolve(&chunks, 0, 100).expect("there is memory");
         let mut found = Vec::new();
         scopes.for_each(|scope| found.push((scope.begin, scope.end, scope.fate)));
         assert_eq!(found.len(), scopes.len());
@@ -411,7 +412,7 @@ mod tests {
         let words = words.concat();
         let chunks = [Words::written(&words)];
         let mut found = Vec::new();
-        Scopes::resolve(&chunks, 0, 100).for_each(|scope| {
+        Scopes::resolve(&chunks, 0, 100).expect("there is memory").for_each(|scope| {
             let [begin, end] = scope.order.map(u64::from);
             found.push((scope.begin * 1000 + begin, scope.end * 1000 + end));
         });
@@ -437,7 +438,7 @@ mod tests {
         let words = [&begin(7)[..], &end(7), &begin(7), &begin(8), &end(9), &end(9)].concat();
         let chunks = [Words::written(&words)];
         let mut orders = Vec::new();
-        Scopes::resolve(&chunks, 8, 100).for_each(|scope| orders.push(scope.order));
+        Scopes::resolve(&chunks, 8, 100).expect("there is memory").for_each(|scope| orders.push(scope.order));
         assert_eq!(orders, [[0, 1], [0, 0]]);
         // A begin that the ring has kept stands before what is younger, and does not change its order.
         let kept = [&begin(7)[..], &end(7), &begin(3), &begin(7), &end(8)];
@@ -455,9 +456,9 @@ mod tests {
     #[test]
     fn lanes_hold_what_nests() {
         let nested = [(0, 10), (1, 5), (5, 9), (20, 30)];
-        assert_eq!(lanes(&nested), [0, 0, 0, 0]);
+        assert_eq!(lanes(&nested).as_deref(), Ok([0, 0, 0, 0].as_slice()));
         let crossing = [(0, 10), (5, 15), (12, 20), (16, 18)];
-        assert_eq!(lanes(&crossing), [0, 1, 0, 0]);
-        assert_eq!(lanes(&[]), [0; 0]);
+        assert_eq!(lanes(&crossing).as_deref(), Ok([0, 1, 0, 0].as_slice()));
+        assert_eq!(lanes(&[]).as_deref(), Ok([].as_slice()));
     }
 }

@@ -69,26 +69,33 @@ mod hooks {
     use std::mem::ManuallyDrop;
     use std::sync::MutexGuard;
 
+    use crate::record::inherit::Heir;
     use crate::record::{helper, registry, thread};
     use crate::{annotate, bridge};
 
     /// What the forking thread holds over the fork: all locks of the bridges and the recorder, and that of the look for tools.
-    type Held = (bridge::held::Held, MutexGuard<'static, ()>, registry::Held, helper::Held, annotate::Held);
+    type Locks = (bridge::held::Held, MutexGuard<'static, ()>, registry::Held, helper::Held, annotate::Held);
+
+    struct Held {
+        locks: Locks,
+        heir: Option<Heir>,
+    }
 
     std::thread_local! {
         /// Without a destructor, so that a fork may come from a thread's last breath.
         static HELD: Cell<Option<ManuallyDrop<Held>>> = const { Cell::new(None) };
     }
 
-    // Each of these may be called twice, where a process and its child have both asked for it.
+    // Each of these may be called twice, where a process and its child have both asked for it. The second call does nothing.
 
     pub(super) extern "C" fn before() {
         if let Some(held) = HELD.take() {
             HELD.set(Some(held));
             return;
         }
-        let held = (bridge::held::hold(), super::GATE.lock(), thread::SHARED.hold(), helper::hold(), annotate::hold());
-        HELD.set(Some(ManuallyDrop::new(held)));
+        let locks = (bridge::held::hold(), super::GATE.lock(), thread::SHARED.hold(), helper::hold(), annotate::hold());
+        // With the locks, so that nobody else looks at the thread's chunks.
+        HELD.set(Some(ManuallyDrop::new(Held { locks, heir: thread::heir() })));
     }
 
     pub(super) extern "C" fn in_parent() {
@@ -96,8 +103,9 @@ mod hooks {
     }
 
     pub(super) extern "C" fn in_child() {
-        in_parent();
-        thread::keep_only_this_thread();
+        let Some(Held { locks, heir }) = HELD.take().map(ManuallyDrop::into_inner) else { return };
+        drop(locks);
+        thread::keep_only_this_thread(heir);
         annotate::after_fork();
     }
 }

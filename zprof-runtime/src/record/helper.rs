@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use super::primitive::Mutex;
 use super::thread::{LOCAL, Local, SHARED};
 use crate::clock::{Anchor, Source};
+use crate::room::{self, Result};
 
 /// The helper to wake, while there is one.
 static AWAKE: Mutex<Option<Thread>> = Mutex::new(None);
@@ -28,22 +29,32 @@ const MOST_ANCHORS: usize = 4096;
 /// The anchors that the helper has taken.
 static ANCHORS: Mutex<Vec<Anchor>> = Mutex::new(Vec::new());
 
-/// The anchors between start and now, but the first and the last.
-pub(crate) fn anchors() -> Vec<Anchor> {
-    ANCHORS.lock().clone()
+/// The anchors between start and now, but the first and the last, behind `first` and with room for one more.
+pub(crate) fn anchors(first: Anchor) -> Result<Vec<Anchor>> {
+    // Room for all that there may be, so that nothing is allocated under the lock.
+    let mut all = room::with_room(MOST_ANCHORS + 2)?;
+    all.push(first);
+    all.extend_from_slice(&ANCHORS.lock());
+    Ok(all)
 }
 
+/// Keeps an anchor in the room that was made for all when the helper started.
 fn keep(anchor: Anchor) {
     let mut anchors = ANCHORS.lock();
-    if anchors.len() >= MOST_ANCHORS {
+    if anchors.len() >= MOST_ANCHORS.min(anchors.capacity()) {
         let mut is_odd = false;
         anchors.retain(|_| {
             is_odd = !is_odd;
             is_odd
         });
     }
-    anchors.push(anchor);
+    if anchors.len() < anchors.capacity() {
+        anchors.push(anchor);
+    }
 }
+
+/// Bytes of the helper's stack: as much as the standard library gives a thread, since the program's allocator runs there.
+const STACK: usize = 2 << 20;
 
 /// A running helper.
 #[derive(Debug)]
@@ -58,20 +69,29 @@ pub(crate) struct Helper {
 impl Helper {
     /// Starts the helper; it takes its first anchor after a second.
     pub(crate) fn start(source: Source) -> io::Result<Self> {
-        ANCHORS.lock().clear();
+        let no_memory = |_| io::Error::from(io::ErrorKind::OutOfMemory);
+        let mut anchors = room::with_room(MOST_ANCHORS).map_err(no_memory)?;
+        std::mem::swap(&mut *ANCHORS.lock(), &mut anchors);
+        drop(anchors);
         let stop = Arc::new(AtomicBool::new(false));
         let seen = Arc::clone(&stop);
         let (done, is_done) = channel();
         let work = move || run(source, &seen, &done);
-        let spawn = || thread::Builder::new().name("zprof-helper".to_owned()).spawn(work);
+        // A thread that has a stack, but finds no memory for what the standard library makes when it begins, ends the program.
+        if !crate::os::has_headroom(STACK + (1 << 20)) {
+            return Err(io::ErrorKind::OutOfMemory.into());
+        }
+        let spawn = || thread::Builder::new().stack_size(STACK).name("zprof-helper".to_owned()).spawn(work);
         let thread = crate::os::without_signals(spawn)?;
-        *AWAKE.lock() = Some(thread.thread().clone());
+        let old = AWAKE.lock().replace(thread.thread().clone());
+        drop(old);
         Ok(Self { thread, done: Mutex::new(is_done), stop, process: std::process::id() })
     }
 
     /// Ends the helper. In the child of a fork there is none.
     pub(crate) fn stop(self) {
-        *AWAKE.lock() = None;
+        let old = AWAKE.lock().take();
+        drop(old);
         if self.process != std::process::id() {
             // The thread did not come along, and joining it would never end.
             std::mem::forget(self);

@@ -3,10 +3,13 @@
 use super::chain::{Bounds, Carried, Chain, Locked, Own, Sampled, Taken};
 use super::chunk::{ChunkBox, Moment};
 use super::decode::{Record, Words};
+#[cfg(all(unix, not(zprof_loom)))]
+use super::inherit::{self, Heir};
 use super::pool::{LARGE, Pool};
 use super::primitive::{Arc, AtomicU64, Mutex, Ordering};
 use super::registry::{Shared, Word};
 use super::ring::{Room, Writer};
+use crate::room::{Result, Room as _};
 
 /// Chunks that a thread may take from rings to have one for itself: no more, since each may have to be read.
 const MOST_TAKEN: usize = 64;
@@ -209,14 +212,14 @@ impl Log {
         self.lost.store(self.lost.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
     }
 
-    /// A scope of a ring that began at `begin` has ended at position `at`. Only for the log's own thread.
-    pub(crate) fn close(&self, writer: &Writer, at: u64, begin: u64) {
+    /// A scope that began at `begin` has ended at position `at`. Only for the log's own thread.
+    pub(crate) fn close(&self, writer: &Writer, at: u64, begin: u64, is_ring: bool) {
         if begin < writer.base() {
-            self.own.lock().close(at, begin);
+            self.own.lock().close(at, begin, is_ring);
         }
     }
 
-    /// A scope of a ring that began at `begin` was given metadata. Only for the log's own thread.
+    /// A scope that began at `begin` was given metadata. Only for the log's own thread.
     pub(crate) fn note(&self, writer: &Writer, begin: u64) {
         if begin < writer.base() {
             self.own.lock().note();
@@ -253,6 +256,9 @@ impl Log {
             at = now();
             chunk = self.let_go(shared, &mut own, bounds, writer.position(), at, needed);
         }
+        if bounds.is_some() && own.prepare(writer.open()).is_err() {
+            return Self::without(shared, chunk);
+        }
         let takes_small = |bounds: Bounds| bounds.are_narrow() || shared.has_small_rings();
         let filled = if bounds.is_some_and(takes_small) { 0 } else { own.filled };
         let chunk = chunk.or_else(|| match bounds {
@@ -264,6 +270,14 @@ impl Log {
         // comes from the pool, or from a ring that held it last.
         unsafe { self.chain.append(writer, chunk, left) };
         writer.room(words)
+    }
+
+    /// No room, for want of other memory than a chunk: one that a ring has taken goes back.
+    fn without(shared: &Shared, chunk: Option<ChunkBox>) -> Option<Room> {
+        let chunk = chunk?;
+        shared.pool.let_go(chunk.size());
+        shared.pool.give_back(chunk);
+        None
     }
 
     fn roll(&self, shared: &Shared, writer: &Writer, word: Word) {
@@ -432,11 +446,11 @@ impl Log {
         most: &mut usize,
         moment: u64,
         now: &impl Fn() -> u64,
-    ) -> Option<Stream> {
+    ) -> Result<Option<Stream>> {
         // First whether the writer is gone, then what it wrote: nothing can come after that.
         let ended = this.ended.load(Ordering::Acquire);
         if chain.epoch() != epoch {
-            return None;
+            return Ok(None);
         }
         let mut bytes = chain.bytes();
         while bytes > *most {
@@ -446,45 +460,85 @@ impl Log {
             shared.pool.give_back(chunk);
         }
         *most = most.saturating_sub(bytes);
-        let taken = chain.share();
+        let name = this.name_copy()?;
+        let taken = chain.share()?;
         // Under the lock, so that `since` is not later.
         let held = now();
         drop(chain);
-        Some(Self::stream_of(this, taken, ended, held))
+        Ok(Some(Self::stream_of(this, name, taken, ended, held)))
     }
 
     /// Takes what the thread has written in session `epoch`.
-    pub(crate) fn stream(this: &Arc<Self>, epoch: u32, now: &impl Fn() -> u64) -> Option<Stream> {
+    pub(crate) fn stream(this: &Arc<Self>, epoch: u32, now: &impl Fn() -> u64) -> Result<Option<Stream>> {
         // First whether the writer is gone, then what it wrote: nothing can come after that.
         let ended = this.ended.load(Ordering::Acquire);
         let mut chain = this.chain.lock();
         if chain.epoch() != epoch {
-            return None;
+            return Ok(None);
         }
+        let name = this.name_copy()?;
         // SAFETY: a writer that has ended has left its chunk before it said so.
-        let taken = unsafe { chain.take(ended != 0) };
+        let taken = unsafe { chain.take(ended != 0) }?;
         // Under the lock, so that `since` is not later.
         let held = now();
         drop(chain);
-        Some(Self::stream_of(this, taken, ended, held))
+        Ok(Some(Self::stream_of(this, name, taken, ended, held)))
     }
 
-    fn stream_of(this: &Arc<Self>, taken: Taken, ended: u64, held: u64) -> Stream {
+    /// The thread's name. Nothing is allocated under the lock of the name, which a thread takes when it is renamed.
+    fn name_copy(&self) -> Result<String> {
+        let mut copy = String::new();
+        loop {
+            let name = self.name.lock();
+            if name.len() <= copy.capacity() {
+                copy.push_str(&name);
+                return Ok(copy);
+            }
+            let len = name.len();
+            drop(name);
+            copy.room(len)?;
+        }
+    }
+
+    fn stream_of(this: &Arc<Self>, name: String, taken: Taken, ended: u64, held: u64) -> Stream {
         let Taken { chunks, carried, since, released, uncarried, counts } = taken;
         let (lost, lost_notes) = (this.lost.load(Ordering::Relaxed), this.lost_notes.load(Ordering::Relaxed));
-        let name = this.name.lock().clone();
         let log = Arc::clone(this);
         // The owner reads its ticks on another processor, whose counter may be a few ticks ahead.
         let held = held.max(since);
         Stream { log, name, chunks, carried, since, released, uncarried, counts, lost, lost_notes, ended, held }
     }
 
-    /// Bytes of its chunks, and of those that are a ring's of session `epoch`; `None` where the thread is at work on them.
+    /// The begins of the open scopes, for the child of a fork. Only for the log's own thread; `None` where it is at work on its
+    /// chunks, has no open scopes, or finds no memory.
     #[cfg(all(unix, not(zprof_loom)))]
-    pub(crate) fn share_of_memory(&self, epoch: u32) -> Option<(usize, usize)> {
-        let chain = self.chain.try_lock()?;
-        let bytes = chain.bytes();
-        Some((bytes, if chain.epoch() == epoch { bytes } else { 0 }))
+    pub(crate) fn heir(&self, writer: &Writer) -> Option<Heir> {
+        let (chain, own) = (self.chain.try_lock()?, self.own.try_lock()?);
+        if chain.epoch() != writer.epoch() || writer.open() == 0 {
+            return None;
+        }
+        inherit::heir(&chain, writer.open(), own.crossing())
+    }
+
+    /// Goes on in the child of a fork, at this tick, with what `heir` has. Only for the log's own thread. Gives the bytes of its
+    /// chunks; `None` where it is at work on them.
+    #[cfg(all(unix, not(zprof_loom)))]
+    pub(crate) fn inherit(&self, writer: &Writer, heir: Option<Heir>, tick: u64) -> Option<usize> {
+        let (mut chain, mut own) = (self.chain.try_lock()?, self.own.try_lock()?);
+        let heir = heir.filter(|heir| heir.epoch == chain.epoch() && heir.epoch == writer.epoch());
+        // Other handlers of the fork may have opened scopes since then, for whose ends there must be room as well.
+        let heir = heir.filter(|heir| heir.words + writer.needed(0) <= heir.chunk.capacity());
+        let bytes = heir.as_ref().map_or(0, |heir| heir.chunk.size());
+        // The begins that a ring carries are older than all that are copied, and are in the child.
+        let copied_from = heir.as_ref().map_or(writer.position(), |heir| heir.floor);
+        let floor = if chain.carries() { 0 } else { copied_from };
+        let first = chain.inherit(&mut own, writer.position(), tick);
+        let copies = heir.map(|heir| (heir.chunk, heir.words));
+        let _of_the_parent = writer.take_counts();
+        // SAFETY: the chain is this thread's own, as is the writer, and has just become empty; the chunk has the slots, and
+        // the words are written, says `inherit::heir`.
+        unsafe { writer.inherit(first, copies, floor) };
+        Some(bytes)
     }
 
     /// Gives the log the id that its thread has after a fork.

@@ -20,6 +20,9 @@ mod fork;
 mod guard;
 #[cfg(not(zprof_loom))]
 mod helper;
+#[cfg(all(unix, not(zprof_loom)))]
+#[allow(unsafe_code)] // keeps lists in memory of its own
+mod inherit;
 #[cfg(not(zprof_loom))]
 pub(crate) mod lock;
 #[allow(unsafe_code)] // joins chunks and writers
@@ -27,6 +30,8 @@ mod log;
 #[cfg(not(zprof_loom))]
 #[cfg_attr(not(feature = "enable"), allow(dead_code, unreachable_pub))] // as above
 mod marks;
+#[allow(unsafe_code)] // maps memory
+mod memory;
 #[cfg(all(test, zprof_loom))]
 #[allow(unsafe_code)] // plays the part of thread.rs
 mod model;
@@ -53,6 +58,8 @@ mod registry;
 pub(crate) mod ring;
 #[cfg(not(zprof_loom))]
 mod shown;
+#[allow(unsafe_code)] // finds chunks in blocks of memory
+mod slab;
 #[cfg(not(zprof_loom))]
 pub(crate) mod steady;
 #[cfg(not(zprof_loom))]
@@ -118,7 +125,7 @@ pub(crate) mod primitive {
     pub(crate) use crate::atomic::AtomicU64;
     pub(crate) use std::sync::Arc;
     pub(crate) use std::sync::MutexGuard;
-    pub(crate) use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering, fence};
+    pub(crate) use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering, fence};
 
     /// Lets others run for a moment.
     pub(crate) fn pause() {
@@ -166,7 +173,7 @@ pub(crate) mod primitive {
 
     pub(crate) use loom::sync::Arc;
     pub(crate) use loom::sync::MutexGuard;
-    pub(crate) use loom::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering, fence};
+    pub(crate) use loom::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
 
     std::thread_local! {
         /// Set by the model that shows that too weak an ordering would be found out.

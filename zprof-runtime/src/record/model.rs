@@ -81,9 +81,7 @@ impl Thread {
             let at = self.writer.position();
             // SAFETY: the mark is of this session, and each is closed once.
             unsafe { self.writer.end_by_position(mark, tick) };
-            if self.shared.bounds().is_some() {
-                self.log.close(&self.writer, at, mark.position);
-            }
+            self.log.close(&self.writer, at, mark.position, self.shared.bounds().is_some());
         }
     }
 
@@ -95,7 +93,7 @@ impl Thread {
 
 /// Tags of the records that a drain of session `word` finds, stream by stream.
 fn drain(shared: &Shared, word: Word) -> Vec<Vec<u64>> {
-    shared.streams(word.epoch(), || 0).iter().map(tags).collect()
+    shared.streams(word.epoch(), || 0).expect("there is memory").iter().map(tags).collect()
 }
 
 /// Reads records as the drain does; loom fails the model where a word is read that the writer may still write. What is
@@ -242,7 +240,7 @@ fn model_a_snapshot_is_whole_while_the_ring_goes_round() {
             recorder.close(outer);
             recorder.end();
         });
-        let (_, streams) = shared.share(word.epoch(), || 0);
+        let (_, streams) = shared.share(word.epoch(), || 0).expect("there is memory");
         for stream in &streams {
             let tags = tags(stream);
             // Whatever has gone, the scope that is open, or has ended only just, is there.
@@ -256,7 +254,7 @@ fn model_a_snapshot_is_whole_while_the_ring_goes_round() {
         }
         writer.join().expect("the writer ends well");
         shared.close_session();
-        let streams = shared.streams(word.epoch(), || 0);
+        let streams = shared.streams(word.epoch(), || 0).expect("there is memory");
         // Not where the snapshot holds all chunks for as long as the writer writes.
         WENT_ROUND.fetch_or(streams.iter().all(|stream| stream.released > 0), Ordering::Relaxed);
     });

@@ -1,5 +1,7 @@
 //! The scopes that are open at a place of a thread's stream, while its records are read.
 
+use crate::room::{Result, Room as _};
+
 /// A scope without an end as yet.
 #[derive(Clone, Copy)]
 pub(super) struct Open {
@@ -27,9 +29,12 @@ pub(super) struct Nest {
 
 impl Nest {
     #[inline]
-    pub(super) fn push(&mut self, index: usize, position: u64) {
+    pub(super) fn push(&mut self, index: usize, position: u64) -> Result<()> {
+        self.scopes.room(1)?;
+        self.nested.room(1)?;
         self.scopes.push(Open { index, position, outlived: 0, outlived_order: 0, closed: false });
         self.nested.push(position);
+        Ok(())
     }
 
     /// Takes the innermost scope.

@@ -79,7 +79,7 @@ struct Thread<'a> {
 impl<'a> Thread<'a> {
     fn new(shared: &'a Shared, clock: &'a Clock, word: Word) -> Self {
         let log = Arc::new(Log::new(1, "t".to_owned()));
-        shared.register(Arc::clone(&log));
+        shared.register(Arc::clone(&log)).expect("there is memory");
         Self { shared, clock, word, log, writer: Writer::new() }
     }
 
@@ -104,7 +104,7 @@ impl<'a> Thread<'a> {
         let at = self.writer.position();
         // SAFETY: the mark is of this session, and each is closed once.
         unsafe { self.writer.end_by_position(mark, tick) };
-        self.log.close(&self.writer, at, mark.position);
+        self.log.close(&self.writer, at, mark.position, true);
     }
 
     fn items(&self, count: u64) {
@@ -129,6 +129,7 @@ fn shown(stream: &Stream, stop: u64) -> Vec<(&'static str, u64, u64)> {
     let words: Vec<Words<'_>> = stream.words().collect();
     let mut found = Vec::new();
     Scopes::resolve(&words, stream.since, stream.last(stop))
+        .expect("there is memory")
         .for_each(|scope| found.push((scope.shape.site.site().name, scope.begin, scope.end)));
     found
 }
@@ -173,7 +174,7 @@ fn a_snapshot_that_is_overrun_in_each_try_shows_every_thread() {
         }
         now
     };
-    let (moment, streams) = shared.share(word.epoch(), now);
+    let (moment, streams) = shared.share(word.epoch(), now).expect("there is memory");
     assert_eq!(streams.iter().map(|stream| stream.covers(moment)).collect::<Vec<_>>(), [false, true, false]);
     for (stream, outer) in streams.iter().zip(outers) {
         let last = if stream.covers(moment) { moment } else { stream.held };
@@ -201,7 +202,7 @@ fn a_snapshot_that_is_overrun_once_is_of_a_later_moment() {
         }
         now
     };
-    let (moment, streams) = shared.share(word.epoch(), now);
+    let (moment, streams) = shared.share(word.epoch(), now).expect("there is memory");
     assert!(moment > overran.get() && overran.get() != 0);
     for (stream, outer) in streams.iter().zip(outers) {
         assert!(stream.covers(moment));
@@ -230,7 +231,7 @@ fn a_thread_whose_kept_records_all_begin_after_the_moment_has_its_own_window() {
     assert!(shared.squeeze(false), "the chunk before can go");
     let is_first = Cell::new(false);
     let now = || if is_first.replace(!is_first.get()) { clock.now() } else { moment };
-    let (given, streams) = shared.share(word.epoch(), now);
+    let (given, streams) = shared.share(word.epoch(), now).expect("there is memory");
     let [stream] = streams.as_slice() else { panic!("one thread: {streams:?}") };
     assert_eq!((given, stream.since <= moment, stream.covers(moment)), (moment, true, false));
     let shown = shown(stream, moment);
@@ -275,7 +276,7 @@ fn what_a_snapshot_may_not_hold_is_no_younger_than_the_snapshot() {
         }
         now
     };
-    let (moment, streams) = shared.share(word.epoch(), now);
+    let (moment, streams) = shared.share(word.epoch(), now).expect("there is memory");
     assert_eq!(reads.get(), 3, "one try");
     for (stream, outer) in streams.iter().zip(outers) {
         assert!(stream.covers(moment) && stream.since != 0, "only older records are let go");
@@ -301,7 +302,7 @@ fn a_stop_that_is_overrun_shows_every_thread() {
     }
     first.items(2);
     while shared.squeeze(false) {}
-    let streams = shared.streams(word.epoch(), || clock.now());
+    let streams = shared.streams(word.epoch(), || clock.now()).expect("there is memory");
     assert_eq!(streams.iter().map(|stream| stream.covers(stop)).collect::<Vec<_>>(), [false, true]);
     is_whole(&shown(&streams[0], stop), outers[0].tick, streams[0].held);
     is_whole(&shown(&streams[1], stop), outers[1].tick, stop);
@@ -316,12 +317,12 @@ fn a_thread_that_only_has_scopes_open_is_shown_however_old_they_are() {
     let [thread, other] = [(); 2].map(|()| Thread::new(&shared, &clock, word));
     let outer = thread.open(&OUTER);
     other.items(20 * CHUNKFUL);
-    let (moment, streams) = shared.share(word.epoch(), || clock.now());
+    let (moment, streams) = shared.share(word.epoch(), || clock.now()).expect("there is memory");
     assert_eq!(shown(&streams[0], moment), [("outer", outer.tick, moment)]);
     recycle(&shared, streams);
     // The same with a begin that is no longer in a chunk.
     thread.items(20 * CHUNKFUL);
-    let (moment, streams) = shared.share(word.epoch(), || clock.now());
+    let (moment, streams) = shared.share(word.epoch(), || clock.now()).expect("there is memory");
     assert_eq!(streams[0].carried.len(), 1);
     is_whole(&shown(&streams[0], moment), outer.tick, moment);
     recycle(&shared, streams);

@@ -2,6 +2,7 @@
 
 use super::chunk::ChunkBox;
 use super::primitive::{AtomicUsize, Mutex, Ordering};
+use super::slab::{Block, Place, Slabs};
 
 /// Slots of a thread's first chunks: 4 KiB with the head. In models, so few that a chunk is soon full.
 pub(crate) const SMALL: usize = if cfg!(zprof_loom) { 8 } else { ChunkBox::capacity_for(4 * 1024) };
@@ -26,17 +27,25 @@ pub(crate) struct Pool {
     limit: AtomicUsize,
     /// Bytes of the chunks that threads keep in rings. Changed by whoever appends one or lets one go.
     kept: AtomicUsize,
+    /// Not 0 where the system had no memory when it was asked last. Changed by whoever asks.
+    is_short: AtomicUsize,
+    /// The same for any time since the session started.
+    was_short: AtomicUsize,
 }
 
-/// The chunks that no thread has.
+/// The chunks that no thread has, and where others can be made.
 #[derive(Debug)]
 pub(crate) struct Free {
-    small: Vec<ChunkBox>,
-    large: Vec<ChunkBox>,
+    small: Slabs,
+    large: Slabs,
 }
 
 impl Free {
-    fn list(&mut self, capacity: usize) -> Option<&mut Vec<ChunkBox>> {
+    const fn new() -> Self {
+        Self { small: Slabs::new(SMALL), large: Slabs::new(LARGE) }
+    }
+
+    fn list(&mut self, capacity: usize) -> Option<&mut Slabs> {
         match capacity {
             SMALL => Some(&mut self.small),
             LARGE => Some(&mut self.large),
@@ -49,26 +58,32 @@ impl Pool {
     #[cfg(not(zprof_loom))]
     pub(crate) const fn new() -> Self {
         Self {
-            free: Mutex::new(Free { small: Vec::new(), large: Vec::new() }),
+            free: Mutex::new(Free::new()),
             allocated: AtomicUsize::new(0),
             limit: AtomicUsize::new(usize::MAX),
             kept: AtomicUsize::new(0),
+            is_short: AtomicUsize::new(0),
+            was_short: AtomicUsize::new(0),
         }
     }
 
     #[cfg(zprof_loom)]
     pub(crate) fn new() -> Self {
         Self {
-            free: Mutex::new(Free { small: Vec::new(), large: Vec::new() }),
+            free: Mutex::new(Free::new()),
             allocated: AtomicUsize::new(0),
             limit: AtomicUsize::new(usize::MAX),
             kept: AtomicUsize::new(0),
+            is_short: AtomicUsize::new(0),
+            was_short: AtomicUsize::new(0),
         }
     }
 
     /// Sets how many bytes all chunks of the process may take.
     pub(crate) fn set_limit(&self, bytes: usize) {
         self.limit.store(bytes, Ordering::Relaxed);
+        self.is_short.store(0, Ordering::Relaxed);
+        self.was_short.store(0, Ordering::Relaxed);
     }
 
     /// Bytes of all chunks, free or not.
@@ -85,7 +100,7 @@ impl Pool {
     pub(crate) fn take(&self, needed: usize, filled: usize) -> Option<ChunkBox> {
         for capacity in [Self::usual(filled), LARGE, SMALL] {
             if needed <= capacity {
-                let free = self.free.lock().list(capacity).and_then(Vec::pop);
+                let free = self.free.lock().list(capacity).and_then(Slabs::pop);
                 if let Some(chunk) = free.or_else(|| self.allocate(capacity)) {
                     return Some(chunk);
                 }
@@ -108,24 +123,21 @@ impl Pool {
     /// Frees free chunks until `bytes` fit below the limit, where that is enough.
     fn make_way(&self, bytes: usize) {
         let limit = self.limit.load(Ordering::Relaxed);
-        let mut extra = Vec::new();
+        let (small, large) = (ChunkBox::bytes(SMALL), ChunkBox::bytes(LARGE));
+        let over = || self.allocated.load(Ordering::Relaxed).saturating_add(bytes).saturating_sub(limit);
         {
-            let mut free = self.free.lock();
-            let over = self.allocated.load(Ordering::Relaxed).saturating_add(bytes).saturating_sub(limit);
-            let (small, large) = (ChunkBox::bytes(SMALL), ChunkBox::bytes(LARGE));
-            if over > free.small.len() * small + free.large.len() * large {
+            let free = self.free.lock();
+            if over() > free.small.len() * small + free.large.len() * large {
                 return;
             }
-            let mut freed = 0;
-            while freed < over {
-                let Some(chunk) = free.large.pop().or_else(|| free.small.pop()) else { break };
-                freed += ChunkBox::bytes(chunk.capacity());
-                extra.push(chunk);
-            }
         }
-        for chunk in extra {
+        while over() > 0 {
+            let mut free = self.free.lock();
+            let Some(chunk) = free.large.pop().or_else(|| free.small.pop()) else { break };
+            drop(free);
             self.free(chunk);
         }
+        self.free_empty();
     }
 
     fn allocate(&self, capacity: usize) -> Option<ChunkBox> {
@@ -133,16 +145,54 @@ impl Pool {
         let limit = self.limit.load(Ordering::Relaxed);
         let fits = |allocated: usize| allocated.checked_add(bytes).filter(|&sum| sum <= limit);
         self.allocated.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits).ok()?;
-        let chunk = ChunkBox::new(capacity);
+        let chunk = if capacity == SMALL || capacity == LARGE {
+            self.place(capacity).map(|place| place.birth(capacity))
+        } else {
+            ChunkBox::new(capacity)
+        };
         if chunk.is_none() {
             self.allocated.fetch_sub(bytes, Ordering::Relaxed);
+        }
+        self.is_short.store(usize::from(chunk.is_none()), Ordering::Relaxed);
+        if chunk.is_none() {
+            self.was_short.store(1, Ordering::Relaxed);
         }
         chunk
     }
 
+    /// A place for a chunk of a usual size, in a new slab if need be, which is mapped while nobody waits for the lock.
+    fn place(&self, capacity: usize) -> Option<Place> {
+        loop {
+            if let Some(place) = self.free.lock().list(capacity)?.pop_empty() {
+                return Some(place);
+            }
+            let block = Block::map(capacity)?;
+            self.free.lock().list(capacity)?.add(block);
+        }
+    }
+
+    /// Gives the memory of a chunk back to the system, but for the addresses of its place in a slab.
     fn free(&self, chunk: ChunkBox) {
-        self.allocated.fetch_sub(ChunkBox::bytes(chunk.capacity()), Ordering::Relaxed);
-        drop(chunk);
+        let capacity = chunk.capacity();
+        if chunk.is_in_slab() {
+            let place = Place::bury(chunk);
+            if let Some(slabs) = self.free.lock().list(capacity) {
+                slabs.push_empty(place);
+            }
+        } else {
+            drop(chunk);
+        }
+        self.allocated.fetch_sub(ChunkBox::bytes(capacity), Ordering::Relaxed);
+    }
+
+    /// Gives slabs without a chunk back to the system.
+    fn free_empty(&self) {
+        let empty = {
+            let mut free = self.free.lock();
+            (free.small.take_empty(), free.large.take_empty())
+        };
+        // Here, without the lock.
+        drop(empty);
     }
 
     /// Sets aside `bytes` for a ring that is about to take a chunk, or says that rings have all that they may.
@@ -189,13 +239,14 @@ impl Pool {
     }
 
     /// Takes a hold back, and the chunk if it was the last. A writer must have left it.
+    ///
+    /// Under the lock this sets a bit in the chunk's slab. It neither allocates nor frees there: the program's allocator may
+    /// open scopes, which may need the lock.
     pub(crate) fn give_back(&self, chunk: ChunkBox) {
         let Some(chunk) = chunk.release() else { return };
-        let capacity = chunk.capacity();
-        if capacity == SMALL || capacity == LARGE {
-            let mut free = self.free.lock();
-            if let Some(list) = free.list(capacity) {
-                list.push(chunk);
+        if chunk.is_in_slab() {
+            if let Some(slabs) = self.free.lock().list(chunk.capacity()) {
+                slabs.push(chunk);
             }
         } else {
             self.free(chunk);
@@ -205,30 +256,49 @@ impl Pool {
     /// Frees free chunks until at most `keep` bytes of them are left.
     pub(crate) fn trim(&self, keep: usize) {
         let mut kept = 0;
-        let mut extra = Vec::new();
-        {
-            let mut free = self.free.lock();
-            let Free { small, large } = &mut *free;
-            for (list, capacity) in [(small, SMALL), (large, LARGE)] {
-                let bytes = ChunkBox::bytes(capacity);
-                let room = keep.saturating_sub(kept) / bytes;
-                extra.extend(list.drain(room.min(list.len())..));
-                kept += list.len() * bytes;
+        for capacity in [SMALL, LARGE] {
+            let bytes = ChunkBox::bytes(capacity);
+            let room = keep.saturating_sub(kept) / bytes;
+            loop {
+                let mut free = self.free.lock();
+                let Some(slabs) = free.list(capacity) else { break };
+                if slabs.len() <= room {
+                    kept += slabs.len() * bytes;
+                    break;
+                }
+                let Some(chunk) = slabs.pop() else { break };
+                drop(free);
+                self.free(chunk);
             }
         }
-        for chunk in extra {
-            self.free(chunk);
-        }
+        self.free_empty();
     }
 
-    /// Fills the pool with faulted-in chunks up to `bytes`.
+    /// Fills the pool with faulted-in chunks up to `bytes`. Where the system has less, it gets all back: what is left is for
+    /// the program, and for the chunks that threads need.
     pub(crate) fn prefault(&self, bytes: usize) {
         self.fill(READY_SMALL.min(bytes / ChunkBox::bytes(SMALL)), bytes / ChunkBox::bytes(LARGE));
+        if self.is_short() {
+            self.trim(0);
+        }
     }
 
     /// Brings the pool back to what the helper keeps ready.
     pub(crate) fn refill(&self) {
-        self.fill(READY_SMALL, READY_LARGE);
+        if !self.is_short() {
+            self.fill(READY_SMALL, READY_LARGE);
+        }
+    }
+
+    /// Whether the system had no memory for a chunk at some time of this session.
+    #[cfg_attr(zprof_loom, allow(dead_code))]
+    pub(crate) fn was_short(&self) -> bool {
+        self.was_short.load(Ordering::Relaxed) != 0
+    }
+
+    /// Whether the system had no memory when it was asked last.
+    pub(crate) fn is_short(&self) -> bool {
+        self.is_short.load(Ordering::Relaxed) != 0
     }
 
     fn fill(&self, small: usize, large: usize) {
@@ -245,13 +315,14 @@ impl Pool {
         }
     }
 
-    /// In the child of a fork: besides the free chunks there are those of one thread, of so many bytes, and of so many that are
-    /// a ring's. Those of other threads are nobody's here, and count no more.
+    /// In the child of a fork: forgets all chunks, which are the parent's. There is one, if any, of so many bytes, and so many
+    /// are a ring's.
     #[cfg(all(unix, not(zprof_loom)))]
-    pub(crate) fn count_anew(&self, bytes: usize, kept: usize) {
-        let free = self.free.lock();
-        let sum = |list: &[ChunkBox]| list.iter().map(ChunkBox::size).sum::<usize>();
-        self.allocated.store(sum(&free.small) + sum(&free.large) + bytes, Ordering::Relaxed);
+    pub(crate) fn begin_anew(&self, bytes: usize, kept: usize) {
+        let mut free = self.free.lock();
+        free.small.forget();
+        free.large.forget();
+        self.allocated.store(bytes, Ordering::Relaxed);
         self.kept.store(kept, Ordering::Relaxed);
     }
 
@@ -264,7 +335,7 @@ impl Pool {
     /// Whether the helper should refill, and can.
     pub(crate) fn is_low(&self) -> bool {
         let allocated = self.allocated.load(Ordering::Relaxed);
-        if allocated.saturating_add(ChunkBox::bytes(LARGE)) > self.limit.load(Ordering::Relaxed) {
+        if allocated.saturating_add(ChunkBox::bytes(LARGE)) > self.limit.load(Ordering::Relaxed) || self.is_short() {
             return false;
         }
         let free = self.free.lock();

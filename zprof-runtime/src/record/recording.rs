@@ -12,6 +12,7 @@ use super::steady::Steady;
 use super::thread::{LOCAL, Local, SHARED};
 use crate::clock::{Anchor, Source, Timeline};
 use crate::laps::Laps;
+use crate::room::Result;
 
 /// How far ticks of different processors may be apart without being at fault, in picoseconds.
 const SLACK_PS: u64 = 1_000_000_000;
@@ -46,7 +47,6 @@ pub(crate) struct Recording {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Live {
     source: Source,
-    word: Word,
     start: Anchor,
     keep_ns: Option<u64>,
 }
@@ -65,6 +65,10 @@ pub(crate) struct Recorded {
     pub(crate) orphans: u64,
     /// What was dropped since the recorder was at work on the same thread, by [`Interrupted`](super::registry::Interrupted).
     pub(crate) interrupted: [u64; 3],
+    /// Where the session came into this process by a fork.
+    pub(crate) forked: Option<Forked>,
+    /// The system had no memory for a chunk, within the recorder's own limit.
+    pub(crate) was_short: bool,
     /// What was let go of threads that have ended.
     pub(crate) gone: Gone,
     /// Directives by which no site has gone; none in a snapshot, when some still may.
@@ -75,17 +79,28 @@ pub(crate) struct Recorded {
     pub(crate) is_distrusted: bool,
 }
 
+/// A fork by which a running session came into a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Forked {
+    /// The parent's id.
+    pub(crate) process: u64,
+    /// Time from the session's start to the fork, in picoseconds.
+    pub(crate) ps: u64,
+}
+
 impl Recording {
     /// Starts to record.
     pub(crate) fn start(settings: Settings) -> io::Result<Self> {
         super::fork::watch()?;
         let source = if settings.system_clock { Source::System } else { Source::detect() };
         super::probe();
+        let ready = settings.prefault_bytes.min(settings.max_bytes).min(most_ready());
         SHARED.pool.set_limit(settings.max_bytes);
-        SHARED.pool.trim(settings.prefault_bytes.min(settings.max_bytes));
-        SHARED.pool.prefault(settings.prefault_bytes.min(settings.max_bytes));
+        SHARED.pool.trim(ready);
         let Settings { keep_ns, keep_bytes, .. } = settings;
-        let helper = Helper::start(source)?;
+        // Before the pool is filled: where address space is short, the helper's stack comes first.
+        let helper = Helper::start(source).inspect_err(|_| SHARED.pool.trim(0))?;
+        SHARED.pool.prefault(ready);
         let clock = if source == Source::Counter { Word::COUNTER } else { 0 };
         let start = Anchor::take(source);
         let (most, distinguish) = (u64::from(settings.directives.most()), settings.directives.distinguish());
@@ -93,9 +108,9 @@ impl Recording {
         let flags = if most == 0 { 0 } else { most.min(Word::ALL_LEVELS) | clock | choice };
         let bounds = Bounds { ns: keep_ns.unwrap_or(u64::MAX), bytes: keep_bytes.unwrap_or(u64::MAX) };
         let _old = SHARED.direct(settings.directives);
-        let word = SHARED.open_session(flags, settings.filter, bounds);
+        SHARED.open_session(flags, settings.filter, bounds);
         super::raw::changed();
-        Ok(Self { live: Live { source, word, start, keep_ns }, helper: Some(helper) })
+        Ok(Self { live: Live { source, start, keep_ns }, helper: Some(helper) })
     }
 
     /// What a snapshot needs.
@@ -109,7 +124,7 @@ impl Recording {
     }
 
     /// Stops recording and takes what was recorded.
-    pub(crate) fn stop(mut self) -> Recorded {
+    pub(crate) fn stop(mut self) -> Result<Recorded> {
         SHARED.close_session();
         let stop = Anchor::take(self.live.source);
         super::raw::changed();
@@ -119,29 +134,47 @@ impl Recording {
         sweep();
         // A thread that has not seen the stop yet gets a verdict that counts for this session, which is over.
         let unmet = SHARED.direct(Directives::none()).unmet();
-        let streams = SHARED.streams(self.live.word.epoch(), || self.live.source.now());
-        let is_distrusted = self.live.source != Source::System && Source::detect() != self.live.source;
-        let mut recorded = self.live.recorded(stop.tick, stop, streams);
+        if SHARED.pool.is_short() {
+            // What is free is for what follows.
+            SHARED.pool.trim(0);
+        }
+        let streams = SHARED.streams(SHARED.word().epoch(), || self.live.source.now())?;
+        let mut recorded = self.live.recorded(stop.tick, stop, streams)?;
+        recorded.is_distrusted = self.live.source != Source::System && Source::detect() != self.live.source;
         recorded.steady.is_over = true;
-        Recorded { unmet, is_distrusted, ..recorded }
+        recorded.unmet = unmet;
+        Ok(recorded)
     }
 }
 
 impl Live {
     /// What was recorded until now; recording goes on. The session must not be stopped meanwhile.
-    pub(crate) fn snapshot(&self) -> Recorded {
+    pub(crate) fn snapshot(&self) -> Result<Recorded> {
         sweep();
-        let (stop, streams) = SHARED.share(self.word.epoch(), || self.source.now());
+        let (stop, streams) = SHARED.share(SHARED.word().epoch(), || self.source.now())?;
         self.recorded(stop, Anchor::take(self.source), streams)
     }
 
-    fn recorded(&self, stop: u64, last: Anchor, streams: Vec<Stream>) -> Recorded {
-        let mut anchors = vec![self.start];
-        anchors.extend(helper::anchors());
+    fn recorded(&self, stop: u64, last: Anchor, streams: Vec<Stream>) -> Result<Recorded> {
+        match self.timeline(last) {
+            Ok((laps, timeline)) => Ok(self.recorded_on(laps, timeline, stop, streams)),
+            Err(error) => {
+                streams.into_iter().for_each(recycle);
+                Err(error)
+            }
+        }
+    }
+
+    /// The laps of the source and the timeline, up to an anchor.
+    fn timeline(&self, last: Anchor) -> Result<(Laps, Timeline)> {
+        let mut anchors = helper::anchors(self.start)?;
         anchors.push(last);
-        let (laps, anchors) = Laps::of(&anchors);
+        let (laps, anchors) = Laps::of(&anchors)?;
+        Ok((laps, Timeline::new(&anchors)?))
+    }
+
+    fn recorded_on(&self, laps: Laps, mut timeline: Timeline, stop: u64, streams: Vec<Stream>) -> Recorded {
         let stop = laps.latest(stop);
-        let mut timeline = Timeline::new(&anchors);
         // Streams that do not cover the stop have windows of their own, which end later. The last anchor may be later than
         // all of them: that of a snapshot, or one that the helper has taken while the session was being stopped.
         let is_steady = laps.steps() == 0;
@@ -156,6 +189,9 @@ impl Live {
         // Where the source went back, it cannot be told which rings begin later.
         let is_part = is_steady && (gone.threads != 0 || streams.iter().any(|stream| stream.released != 0));
         let first = if is_part { streams.iter().filter_map(Stream::first).min().unwrap_or(0) } else { 0 };
+        let fork = SHARED.fork().map(|(tick, process)| (laps.follow(0).next(tick), process));
+        let forked = fork.map(|(tick, process)| Forked { process, ps: timeline.cursor().ps(tick) });
+        let oldest = fork.map_or(0, |(tick, _)| tick).max(oldest);
         let since = Some(oldest.max(first)).filter(|&since| since > self.start.tick).unwrap_or(0);
         let slack = timeline.tick(SLACK_PS) - timeline.first_tick();
         let steady = Steady { laps, slack, start: timeline.first_tick(), stop, is_over: false };
@@ -169,6 +205,8 @@ impl Live {
             streams,
             orphans: SHARED.orphans(),
             interrupted: SHARED.interrupted(),
+            forked,
+            was_short: SHARED.pool.was_short(),
             gone,
             unmet: Vec::new(),
         }
@@ -177,16 +215,25 @@ impl Live {
 
 impl Recorded {
     /// Lets time begin where the record does.
-    pub(crate) fn cut(&mut self) {
+    pub(crate) fn cut(&mut self) -> Result<()> {
         if self.since != 0 {
-            self.timeline = self.timeline.from(self.since);
+            self.timeline = self.timeline.from(self.since)?;
         }
+        Ok(())
     }
 
     /// Tick from which on nothing is missing on any thread; 0 for the session's start.
     pub(crate) fn whole_since(&self) -> u64 {
         self.streams.iter().map(|stream| stream.since).fold(self.since, u64::max)
     }
+}
+
+/// Bytes that are made ready at most, since they count as used from then on: a part of what the process may take yet, where its
+/// control group limits that.
+fn most_ready() -> usize {
+    const PART: u64 = 4;
+    let left = crate::cgroup::memory_left().map(|left| left / PART);
+    left.map_or(usize::MAX, |left| usize::try_from(left).unwrap_or(usize::MAX))
 }
 
 /// Lets go of what bounds rule out on threads that write nothing, so that what is taken next has no more than it may.
@@ -201,6 +248,12 @@ pub(crate) fn keep_out() {
     LOCAL.with(Local::keep_out);
 }
 
+impl Drop for Recorded {
+    fn drop(&mut self) {
+        self.streams.drain(..).for_each(recycle);
+    }
+}
+
 /// Gives the chunks of a drained stream back.
 pub(crate) fn recycle(stream: Stream) {
     for (chunk, _) in stream.chunks {
@@ -211,6 +264,11 @@ pub(crate) fn recycle(stream: Stream) {
 /// Bytes of all chunks.
 pub(crate) fn allocated() -> usize {
     SHARED.pool.allocated()
+}
+
+/// Whether the system had no memory for a chunk when it was asked last.
+pub(crate) fn is_short() -> bool {
+    SHARED.pool.is_short()
 }
 
 /// Frees what the recorder holds beyond `keep` bytes of free chunks.

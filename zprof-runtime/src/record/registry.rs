@@ -7,6 +7,7 @@ use super::pool::Pool;
 use super::primitive::{Arc, AtomicU64, Mutex, Ordering, fence, pause};
 #[cfg(not(zprof_loom))]
 use crate::os::in_signal_handler;
+use crate::room::{self, OutOfMemory, Result};
 use crate::site::Site;
 
 /// The word that every scope reads.
@@ -125,6 +126,20 @@ type Guard<T> = super::primitive::MutexGuard<'static, T>;
 #[cfg(all(unix, not(zprof_loom)))]
 pub(crate) type Held = (Guard<()>, Guard<Vec<Arc<Log>>>, Guard<super::pool::Free>, Guard<Gone>, Guard<Directives>);
 
+/// Why a try of [`Shared::share`] has brought nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum NotShared {
+    /// The log with this index no longer covers the moment.
+    Late(usize),
+    OutOfMemory,
+}
+
+impl From<OutOfMemory> for NotShared {
+    fn from(_: OutOfMemory) -> Self {
+        Self::OutOfMemory
+    }
+}
+
 /// All that threads share. The program has one, in a static; tests have their own.
 #[derive(Debug)]
 pub(crate) struct Shared {
@@ -143,6 +158,10 @@ pub(crate) struct Shared {
     interrupted: [AtomicU64; 3],
     /// No thread that has ended has used this position or a later one.
     first_position: AtomicU64,
+    /// Tick of the fork by which the session came into this process, or 0 where it began here; and the process that it came
+    /// from.
+    forked_at: AtomicU64,
+    forked_from: AtomicU64,
     /// What is kept of each thread. Written before `state`.
     keep_ns: AtomicU64,
     keep_bytes: AtomicU64,
@@ -170,6 +189,8 @@ impl Shared {
             orphans: AtomicU64::new(0),
             interrupted: [const { AtomicU64::new(0) }; 3],
             first_position: AtomicU64::new(0),
+            forked_at: AtomicU64::new(0),
+            forked_from: AtomicU64::new(0),
             keep_ns: AtomicU64::new(u64::MAX),
             keep_bytes: AtomicU64::new(u64::MAX),
             held: AtomicU64::new(0),
@@ -191,6 +212,8 @@ impl Shared {
             orphans: AtomicU64::new(0),
             interrupted: std::array::from_fn(|_| AtomicU64::new(0)),
             first_position: AtomicU64::new(0),
+            forked_at: AtomicU64::new(0),
+            forked_from: AtomicU64::new(0),
             keep_ns: AtomicU64::new(u64::MAX),
             keep_bytes: AtomicU64::new(u64::MAX),
             held: AtomicU64::new(0),
@@ -268,23 +291,38 @@ impl Shared {
         self.pool.is_small(usize::try_from(threads).unwrap_or(usize::MAX))
     }
 
-    /// Adds a thread.
-    pub(crate) fn register(&self, log: Arc<Log>) {
-        self.logs.lock().push(log);
+    /// Adds a thread, where there is memory. Under the lock nothing is allocated or freed, since the program's allocator may have
+    /// scopes: a longer list is made before.
+    pub(crate) fn register(&self, log: Arc<Log>) -> Result<()> {
+        let mut longer: Vec<Arc<Log>> = Vec::new();
+        loop {
+            let mut logs = self.logs.lock();
+            if logs.len() == logs.capacity() && longer.capacity() > logs.len() {
+                longer.append(&mut logs);
+                std::mem::swap(&mut *logs, &mut longer);
+            }
+            let count = logs.len();
+            if count < logs.capacity() {
+                logs.push(log);
+                return Ok(());
+            }
+            drop(logs);
+            longer = room::with_room(2 * count + 8)?;
+        }
     }
 
     /// All threads. Under the lock nothing is allocated, since the program's allocator may have scopes, and this thread none yet.
-    fn all_logs(&self) -> Vec<Arc<Log>> {
+    fn all_logs(&self) -> Result<Vec<Arc<Log>>> {
         let mut all = Vec::new();
         loop {
             let logs = self.logs.lock();
             let count = logs.len();
             if count <= all.capacity() {
                 all.extend(logs.iter().map(Arc::clone));
-                return all;
+                return Ok(all);
             }
             drop(logs);
-            all = Vec::with_capacity(count);
+            all = room::with_room(count)?;
         }
     }
 
@@ -336,20 +374,14 @@ impl Shared {
 
     /// Opens the next session: `flags` are the low bits of its state word, level included.
     pub(crate) fn open_session(&self, flags: u64, filter: u64, bounds: Bounds) -> Word {
-        let mut logs = self.logs.lock();
-        logs.retain(|log| {
-            let ended = log.is_ended();
-            if ended {
-                log.reclaim(self);
-            }
-            !ended
-        });
+        self.forget_ended();
         self.keep_ns.store(bounds.ns, Ordering::Relaxed);
         self.keep_bytes.store(bounds.bytes, Ordering::Relaxed);
         self.pool.keep_nothing();
         *self.gone.lock() = Gone::NONE;
         self.orphans.store(0, Ordering::Relaxed);
         self.interrupted.iter().for_each(|count| count.store(0, Ordering::Relaxed));
+        self.forked_at.store(0, Ordering::Relaxed);
         self.threads.store(0, Ordering::Relaxed);
         self.most_threads.store(0, Ordering::Relaxed);
         self.filter.store(filter, Ordering::Relaxed);
@@ -358,6 +390,19 @@ impl Shared {
         let session = epoch << 32 | flags;
         self.change(|word| word & Word::TOOLS | session);
         Word(session)
+    }
+
+    /// Gives up the threads that have ended: one by one, since what is freed is freed without the lock.
+    fn forget_ended(&self) {
+        let mut from = 0;
+        loop {
+            let mut logs = self.logs.lock();
+            let Some(at) = logs.iter().skip(from).position(|log| log.is_ended()) else { return };
+            from += at;
+            let log = logs.remove(from);
+            drop(logs);
+            log.reclaim(self);
+        }
     }
 
     /// Changes the state word. Sessions change it one at a time, but a tool may be found at any moment.
@@ -389,10 +434,25 @@ impl Shared {
 
     /// Takes what each thread has written in session `epoch`, in the order in which the threads came. `now` reads the
     /// session's clock.
-    pub(crate) fn streams(&self, epoch: u32, now: impl Fn() -> u64) -> Vec<Stream> {
+    pub(crate) fn streams(&self, epoch: u32, now: impl Fn() -> u64) -> Result<Vec<Stream>> {
         let _visit = self.visit.lock();
-        let logs = self.all_logs();
-        logs.iter().filter_map(|log| Log::stream(log, epoch, &now)).collect()
+        let logs = self.all_logs()?;
+        let mut streams = room::with_room(logs.len())?;
+        for log in &logs {
+            match Log::stream(log, epoch, &now) {
+                Ok(stream) => streams.extend(stream),
+                Err(error) => {
+                    self.give_back(streams);
+                    return Err(error);
+                }
+            }
+        }
+        Ok(streams)
+    }
+
+    /// Gives the chunks of streams back.
+    fn give_back(&self, streams: impl IntoIterator<Item = Stream>) {
+        streams.into_iter().flat_map(|stream| stream.chunks).for_each(|(chunk, _)| self.pool.give_back(chunk));
     }
 
     /// What is to be kept of each thread, where that is not all, in the session whose state word the caller has seen.
@@ -417,7 +477,7 @@ impl Shared {
     /// Threads that record faster than this one reaches them overwrite that tick in their rings. Such a try is given up
     /// for another with a later tick, as long as there are tries left. In the last try every stream is taken as it is, so
     /// that no thread is missing: [`Stream::last`] says up to which tick each one is to be read.
-    pub(crate) fn share(&self, epoch: u32, now: impl Fn() -> u64) -> (u64, Vec<Stream>) {
+    pub(crate) fn share(&self, epoch: u32, now: impl Fn() -> u64) -> Result<(u64, Vec<Stream>)> {
         const MOST_TRIES: usize = 8;
         let _visit = self.visit.lock();
         self.held.store(1, Ordering::Release);
@@ -428,10 +488,14 @@ impl Shared {
             let moment = now();
             // After the tick, so that a thread that is not among these has recorded nothing before it. A copy, so that the
             // first scope of a new thread does not wait for all the chains.
-            let logs = self.all_logs();
+            let logs = match self.all_logs() {
+                Ok(logs) => logs,
+                Err(error) => break Err(error),
+            };
             match self.try_share(&logs, epoch, moment, &now, late, left == 0) {
-                Ok(streams) => break (moment, streams),
-                Err(index) => late = Some(Arc::as_ptr(&logs[index])),
+                Ok(streams) => break Ok((moment, streams)),
+                Err(NotShared::Late(index)) => late = Some(Arc::as_ptr(&logs[index])),
+                Err(NotShared::OutOfMemory) => break Err(OutOfMemory),
             }
         };
         self.held.store(0, Ordering::Release);
@@ -453,29 +517,37 @@ impl Shared {
         now: &impl Fn() -> u64,
         late: Option<*const Log>,
         takes_all: bool,
-    ) -> Result<Vec<Stream>, usize> {
+    ) -> Result<Vec<Stream>, NotShared> {
         /// Rounds over the locked chains before this thread waits for one after the other.
         const PAUSES: usize = if cfg!(zprof_loom) { 1 } else { 100 };
         let mut most = if self.bounds().is_some() { self.pool.most_kept() } else { usize::MAX };
-        let mut order: Vec<usize> = (0..logs.len()).collect();
+        // All lists first, so that nothing but a stream itself can find no memory once chunks are shared.
+        let (mut order, mut locked) = (room::with_room(logs.len())?, room::with_room(logs.len())?);
+        let mut streams: Vec<Option<Stream>> = room::with_room(logs.len())?;
+        let mut all = room::with_room(logs.len())?;
+        order.extend(0..logs.len());
         if let Some(at) = logs.iter().position(|log| Some(Arc::as_ptr(log)) == late) {
             order.swap(0, at);
         }
-        let mut streams: Vec<Option<Stream>> = logs.iter().map(|_| None).collect();
+        streams.extend(logs.iter().map(|_| None));
         for round in 0..=PAUSES {
-            let mut locked = Vec::new();
-            for index in order {
+            for index in order.drain(..) {
                 let Some(chain) = logs[index].lock_chain(round == PAUSES) else {
                     locked.push(index);
                     continue;
                 };
-                let stream = Log::share(&logs[index], chain, self, epoch, &mut most, moment, now);
+                let stream = match Log::share(&logs[index], chain, self, epoch, &mut most, moment, now) {
+                    Ok(stream) => stream,
+                    Err(error) => {
+                        self.give_back(streams.into_iter().flatten());
+                        return Err(error.into());
+                    }
+                };
                 let is_late = stream.as_ref().is_some_and(|stream| !stream.covers(moment));
                 streams[index] = stream;
                 if is_late && !takes_all {
-                    let taken = streams.into_iter().flatten().flat_map(|stream| stream.chunks);
-                    taken.for_each(|(chunk, _)| self.pool.give_back(chunk));
-                    return Err(index);
+                    self.give_back(streams.into_iter().flatten());
+                    return Err(NotShared::Late(index));
                 }
             }
             if locked.is_empty() {
@@ -484,9 +556,10 @@ impl Shared {
             if round + 1 < PAUSES {
                 pause();
             }
-            order = locked;
+            std::mem::swap(&mut order, &mut locked);
         }
-        Ok(streams.into_iter().flatten().collect())
+        all.extend(streams.into_iter().flatten());
+        Ok(all)
     }
 
     /// What was let go of threads that have ended.
@@ -498,10 +571,16 @@ impl Shared {
     /// ago, and the first to end where they have more records than as many threads as have recorded at once may have, or
     /// take more than a quarter of the memory. Gives whether any went.
     pub(crate) fn sweep(&self, bounds: Bounds, now_ns: u64) -> bool {
-        let Some(_visit) = self.visit.try_lock() else { return false };
+        // Where there is no memory to look, nothing goes now.
+        self.sweep_in(bounds, now_ns).unwrap_or(false)
+    }
+
+    fn sweep_in(&self, bounds: Bounds, now_ns: u64) -> Result<bool> {
+        let Some(_visit) = self.visit.try_lock() else { return Ok(false) };
         let epoch = self.word().epoch();
-        let logs = self.all_logs();
-        let mut ended: Vec<(u64, Estate, &Arc<Log>)> = Vec::new();
+        let logs = self.all_logs()?;
+        let mut ended: Vec<(u64, Estate, &Arc<Log>)> = room::with_room(logs.len())?;
+        let mut without: Vec<*const Log> = room::with_room(logs.len())?;
         for log in &logs {
             match log.ended_ns() {
                 Some(ns) => ended.extend(log.estate(epoch).map(|estate| (ns, estate, log))),
@@ -517,7 +596,6 @@ impl Shared {
         let mut written: u64 = ended.iter().map(|(_, estate, _)| records(estate)).fold(0, u64::saturating_add);
         let most_written = bounds.bytes.saturating_mul(self.most_threads.load(Ordering::Relaxed));
         let mut gone = Gone::NONE;
-        let mut without: Vec<*const Log> = Vec::new();
         for (ns, estate, log) in ended {
             if bytes <= most && written <= most_written && now_ns.saturating_sub(ns) <= bounds.ns {
                 break;
@@ -528,12 +606,12 @@ impl Shared {
             without.push(Arc::as_ptr(log));
         }
         if without.is_empty() {
-            return false;
+            return Ok(false);
         }
         without.sort_unstable();
         self.logs.lock().retain(|log| without.binary_search(&Arc::as_ptr(log)).is_err());
         self.gone.lock().add(gone);
-        true
+        Ok(true)
     }
 
     /// Lets go of the oldest chunk of the longest ring that has one: only of such as nobody reads, where that is what
@@ -541,8 +619,10 @@ impl Shared {
     pub(crate) fn squeeze(&self, must_be_free: bool) -> bool {
         let Some(_visit) = self.visit.try_lock() else { return false };
         let epoch = self.word().epoch();
-        let logs = self.all_logs();
-        let mut rings: Vec<(usize, &Arc<Log>)> = logs.iter().map(|log| (log.bytes(epoch), log)).collect();
+        // Where there is no memory to look, there is none to be had either.
+        let Ok(logs) = self.all_logs() else { return false };
+        let rings = room::collect(logs.iter().map(|log| (log.bytes(epoch), log)), logs.len());
+        let Ok(mut rings): Result<Vec<(usize, &Arc<Log>)>> = rings else { return false };
         rings.sort_unstable_by_key(|(bytes, _)| std::cmp::Reverse(*bytes));
         rings
             .iter()
@@ -556,14 +636,15 @@ impl Shared {
         (self.visit.lock(), self.logs.lock(), self.pool.hold(), self.gone.lock(), self.directives.lock())
     }
 
-    /// In the child of a fork: forgets the threads that did not come along. What they recorded is in the parent.
+    /// In the child of a fork: forgets the threads that did not come along, and all chunks. What they have is in the parent. The
+    /// thread that is kept has chunks of so many bytes; the tick is that of the fork, or 0 where no session runs.
     #[cfg(all(unix, not(zprof_loom)))]
-    pub(crate) fn keep_only(&self, keep: Option<&Log>) {
+    pub(crate) fn keep_only(&self, keep: Option<&Log>, bytes: usize, tick: u64) {
         self.held.store(0, Ordering::Release);
         self.threads.store(u64::from(keep.is_some()), Ordering::Relaxed);
-        if let Some((bytes, kept)) = keep.map_or(Some((0, 0)), |keep| keep.share_of_memory(self.word().epoch())) {
-            self.pool.count_anew(bytes, kept);
-        }
+        self.pool.begin_anew(bytes, bytes);
+        self.forked_from.store(u64::from(std::os::unix::process::parent_id()), Ordering::Relaxed);
+        self.forked_at.store(tick, Ordering::Relaxed);
         // Under the lock nothing is allocated and nothing freed: the program's allocator may have scopes.
         let mut logs = self.logs.lock();
         let mut kept = None;
@@ -576,6 +657,23 @@ impl Shared {
             }
         }
         logs.extend(kept);
+    }
+
+    /// In the child of a fork: gives the session that goes on another number. Its thread begins anew with its next record, as in
+    /// a new session, and what it has of this one is never read.
+    #[cfg(all(unix, not(zprof_loom)))]
+    pub(crate) fn renumber_session(&self) {
+        self.threads.store(0, Ordering::Relaxed);
+        self.change(|word| {
+            let epoch = u64::from(Word(word).epoch().wrapping_add(1).max(1));
+            epoch << 32 | word & 0xffff_ffff
+        });
+    }
+
+    /// Tick of the fork by which this session came into this process, and the process that it came from.
+    pub(crate) fn fork(&self) -> Option<(u64, u64)> {
+        let at = self.forked_at.load(Ordering::Relaxed);
+        (at != 0).then(|| (at, self.forked_from.load(Ordering::Relaxed)))
     }
 
     /// Scopes of this session that came from threads past their end.

@@ -12,6 +12,8 @@
 //! [`EARLY`]: tick, 0, address of the site's function: a scope ends that was open before the session started.
 //! [`TASK`]: tick, 2, number of a task and what became of it, address of its site's function: a task ends.
 //! [`MADE_EARLY`] and [`MADE_TASK`]: the same with the address of a site that was made while the program ran.
+//! [`MOVED`]: tick, 14, position of a begin, then what follows the begin's tick: a scope that is open across a fork, in the
+//! child.
 //! [`COUNT`]: tick, address of the counter's [`Shape`] + 4, the value's bits: a sample of a counter.
 //! [`NOTE`]: tick, position of a begin + 1, address of the key, its length, address of a [`Kind`], the value's words:
 //! metadata added to an open scope.
@@ -51,6 +53,8 @@ pub(crate) const TASK: u64 = 2;
 pub(crate) const MADE_EARLY: u64 = 6;
 /// As above.
 pub(crate) const MADE_TASK: u64 = 10;
+/// Second word of a begin that says its position, since it is not where it was written first.
+pub(crate) const MOVED: u64 = 14;
 /// Words of a task's end.
 pub(crate) const TASK_WORDS: usize = 4;
 /// Words of the longest end; this much is kept free for every open scope.
@@ -290,7 +294,7 @@ impl Writer {
         // SAFETY: the present chunk is the last one of the chain, which keeps it until there is a next one.
         match unsafe { self.chunk.get().as_ref() } {
             Some(present) => {
-                present.left.set(left);
+                present.set_left(left);
                 // Release pairs with the Acquire in `Link::next`.
                 present.next.store(chunk, Ordering::Release);
             }
@@ -319,6 +323,32 @@ impl Writer {
         self.set_end(0, open);
         self.chunk.set(std::ptr::null());
         self.top.set(NOWHERE);
+    }
+
+    /// Goes on in the child of a fork, where the chunks of this writer are not what they were: in a chunk that begins with
+    /// copies of begins that have no end, of so many words; or as a writer without a chunk. Marks from before `floor` are as
+    /// those of earlier sessions from now on. The gate is shut.
+    ///
+    /// # Safety
+    ///
+    /// As [`Writer::go_on`], but that the chain must be empty. The chunk must have as many slots as the words and
+    /// [`Writer::needed`]`(0)` together, and the words must be written.
+    #[cfg(all(unix, not(zprof_loom)))]
+    pub(crate) unsafe fn inherit(&self, first: &AtomicPtr<Chunk>, copies: Option<(ChunkBox, usize)>, floor: u64) {
+        self.leave();
+        if floor == self.position() {
+            // Whatever is open will end as if it came from an earlier session.
+            self.set_end(0, 0);
+        }
+        self.floor.set(self.floor.get().max(floor));
+        let Some((chunk, words)) = copies else { return };
+        let (slots, open) = (chunk.slots(), self.open());
+        // SAFETY: as the caller says. There is no chunk before this one, since the writer has just left it.
+        unsafe { self.go_on(first, chunk, Left::default()) };
+        // SAFETY: the chunk has that many slots and more.
+        self.publish(unsafe { slots.add(words) });
+        // The copies came without a `room`, which would have taken their bytes from `left`.
+        self.set_end(self.end.get(), open);
     }
 
     /// Sets where the chunk ends whose next slot has just been set.

@@ -13,6 +13,7 @@
 
 use super::decode::{Retimed, Words};
 use crate::laps::Laps;
+use crate::room;
 
 /// What the session knows of its clock.
 #[derive(Clone, Debug)]
@@ -67,12 +68,15 @@ impl Steady {
         };
         let mut follower = self.laps.follow(self.slack);
         let mut steady = |tick| moved(follower.next(tick));
-        let chunks = chunks.iter().map(|words| Retimed::of(*words, &mut steady)).collect::<Option<Vec<_>>>()?;
+        let mut copies = room::with_room(chunks.len()).ok()?;
+        for words in chunks {
+            copies.push(Retimed::of(*words, &mut steady)?);
+        }
         // Zero is of a thread that goes on, and the largest tick of one that ended when there was no session.
         let ended = if ended == 0 || ended == u64::MAX { u64::MAX } else { steady(ended) };
         // A thread whose ring has gone round since the moment of a snapshot has a window of its own.
         let last = if moved(course.lowest) > self.stop { end } else { self.stop };
-        Some(Straightened { chunks, last: last.min(ended) })
+        Some(Straightened { chunks: copies, last: last.min(ended) })
     }
 
     /// What the ticks of a thread are like; `None` where it has none.
@@ -131,7 +135,7 @@ mod tests {
         let anchor =
             |(second, tick): (u64, &u64)| Anchor { tick: *tick, monotonic_ns: second * S, realtime_ns: 0, width: 0 };
         let anchors: Vec<Anchor> = (0..).zip(ticks).map(anchor).collect();
-        let (laps, anchors) = Laps::of(&anchors);
+        let (laps, anchors) = Laps::of(&anchors).expect("there is memory");
         let stop = anchors[anchors.len() - 1].tick;
         Steady { laps, slack: S / 1000, start: anchors[0].tick, stop, is_over: true }
     }
@@ -152,7 +156,7 @@ mod tests {
         let taken = steady.stop.wrapping_sub(steady.laps.latest(0)) + later;
         let straightened = steady.straighten(&[Words::written(&words)], 0, taken)?;
         let chunks: Vec<Words<'_>> = straightened.chunks.iter().map(Retimed::words).collect();
-        let scopes = Scopes::resolve(&chunks, 0, straightened.last);
+        let scopes = Scopes::resolve(&chunks, 0, straightened.last).expect("there is memory");
         let mut shown = Vec::new();
         scopes.for_each(|scope| {
             assert_eq!(scope.fate, Fate::default());

@@ -10,6 +10,8 @@
 use std::cell::Cell;
 
 use super::chunk::Moment;
+#[cfg(unix)]
+use super::inherit::Heir;
 use super::log::Log;
 use super::primitive::Arc;
 use super::registry::Interrupted;
@@ -70,14 +72,39 @@ impl Drop for Exit {
     }
 }
 
+/// Before a fork: what the child needs of the calling thread's record, whose chunks it does not get.
+#[cfg(unix)]
+pub(crate) fn heir() -> Option<Heir> {
+    LOCAL.with(|local| {
+        // With the gate shut, no signal handler records meanwhile. It is shut already where the fork comes from within the
+        // recorder: then the writer is between two states, and cannot be looked at.
+        let _shut = local.shut()?;
+        let word = SHARED.word().bare();
+        if word.is_off() || local.writer.epoch() != word.epoch() {
+            return None;
+        }
+        local.log()?.heir(&local.writer)
+    })
+}
+
 /// In the child of a fork: this is the only thread, under a new id.
 #[cfg(unix)]
-pub(crate) fn keep_only_this_thread() {
+pub(crate) fn keep_only_this_thread(heir: Option<Heir>) {
     LOCAL.with(|local| {
-        let log = local.log();
-        SHARED.keep_only(log);
+        let word = SHARED.word();
+        let tick = if word.bare().is_off() { 0 } else { word.now() };
+        let (log, shut) = (local.log(), local.shut());
+        // `None` where the fork came from within the recorder: from a signal handler that has interrupted it, or from the
+        // program's allocator, which it has called. Code that goes on when the fork returns may write to the old chunk still.
+        let bytes = log.filter(|_| shut.is_some()).and_then(|log| log.inherit(&local.writer, heir, tick));
+        SHARED.keep_only(log, bytes.unwrap_or(0), tick);
         if let Some(log) = log {
             log.set_tid(crate::os::thread_id());
+            if bytes.is_none() {
+                // That chunk is empty in the child, so that it must never be read. With another number of the session, the
+                // thread leaves it at its next record.
+                SHARED.renumber_session();
+            }
         }
     });
 }
@@ -331,11 +358,13 @@ impl Local {
         }
         self.writer.begin_at(SHARED.first_position());
         let log = Arc::new(Log::new(crate::os::thread_id(), crate::os::thread_name()));
-        let raw = Arc::into_raw(Arc::clone(&log));
-        self.stage.set(Stage::Live(raw));
-        // It was there just now, and only the end of the thread takes it away.
-        let _ = EXIT.try_with(|exit| exit.0.set(raw));
-        SHARED.register(log);
+        // Where there is no memory for it, the scope is counted as one without a thread, and the next one tries again.
+        if SHARED.register(Arc::clone(&log)).is_ok() {
+            let raw = Arc::into_raw(log);
+            self.stage.set(Stage::Live(raw));
+            // It was there just now, and only the end of the thread takes it away.
+            let _ = EXIT.try_with(|exit| exit.0.set(raw));
+        }
     }
 
     /// The thread ends, and its log with it: what it has written stays, and it writes no more.
@@ -369,7 +398,7 @@ impl Local {
                 // SAFETY: no other writer of this thread has the mark's position, so it comes from `begin` of this one, in
                 // this session; and a guard ends once.
                 unsafe { self.writer.end_by_position(mark, tick) };
-                self.tell_ring(|log| log.close(&self.writer, at, mark.position));
+                self.tell_log(|log| log.close(&self.writer, at, mark.position, SHARED.bounds().is_some()));
             }
         } else if super::is_recorded(word, site.site()) {
             let room = self.room_or_count(word, super::ring::END_WORDS, Interrupted::Scope, Log::count_lost);
@@ -380,11 +409,9 @@ impl Local {
         }
     }
 
-    /// Tells the thread's ring, where it has one. The gate is shut.
-    fn tell_ring(&self, tell: impl FnOnce(&Log)) {
-        if SHARED.bounds().is_some() {
-            self.log().map(tell);
-        }
+    /// Tells the thread's log of something that may concern an earlier chunk. The gate is shut.
+    fn tell_log(&self, tell: impl FnOnce(&Log)) {
+        self.log().map(tell);
     }
 
     /// Ends a task.
@@ -406,7 +433,7 @@ impl Local {
         if let Some(room) = self.room_or_count(word, words, Interrupted::Note, Log::count_lost_note) {
             // SAFETY: the room is for these words, and nothing was written since.
             unsafe { self.writer.note(room, mark, key, value, word.now()) };
-            self.tell_ring(|log| log.note(&self.writer, mark.position));
+            self.tell_log(|log| log.note(&self.writer, mark.position));
         }
     }
 }

@@ -9,9 +9,10 @@ use super::tasks::{Tasks, flow};
 use crate::clock::Cursor;
 use crate::record::decode::{Decoded, Retimed, Words, value};
 use crate::record::drain::{Fate, Scope, Scopes, lanes};
-use crate::record::recording::{Recorded, recycle};
+use crate::record::recording::{Recorded, is_short, recycle, trim};
 use crate::record::steady::Straightened;
 use crate::record::{Sampled, Stream};
+use crate::room::{self, Result, Room as _};
 use crate::site::Site;
 use crate::value::{Kind, Shape};
 use crate::xspace::names;
@@ -66,7 +67,7 @@ pub(crate) struct Host {
 }
 
 /// Converts all streams, in the order of their threads, and gives each one's memory back before the next.
-pub(crate) fn convert(recorded: &mut Recorded) -> Host {
+pub(crate) fn convert(recorded: &mut Recorded) -> Result<Host> {
     let recorded_whole_since = recorded.whole_since();
     let streams = std::mem::take(&mut recorded.streams);
     let mut converter = Converter {
@@ -85,15 +86,22 @@ pub(crate) fn convert(recorded: &mut Recorded) -> Host {
         unsteady: 0,
     };
     let threads = streams.len();
+    let mut result = Ok(());
     for stream in streams {
-        converter.thread(&stream);
+        // After an error, only to give the chunks back.
+        result = result.and_then(|()| converter.thread(&stream));
         recycle(stream);
+        if is_short() {
+            // The next thread's part needs what this one had.
+            trim(0);
+        }
     }
-    converter.tasks();
+    result?;
+    converter.tasks()?;
     let Converter { recorded, mut plane, losses, parts, overlapping, next_id, counters, given, unsteady, .. } =
         converter;
-    let samples = counters.write(recorded.timeline.cursor(), &mut plane);
-    Host { plane, losses, parts, threads, overlapping, next_id, samples, unnamed: given.unnamed, unsteady }
+    let samples = counters.write(recorded.timeline.cursor(), &mut plane)?;
+    Ok(Host { plane, losses, parts, threads, overlapping, next_id, samples, unnamed: given.unnamed, unsteady })
 }
 
 struct Converter<'a> {
@@ -121,34 +129,36 @@ impl Converter<'_> {
         id
     }
 
-    fn thread(&mut self, stream: &Stream) {
+    fn thread(&mut self, stream: &Stream) -> Result<()> {
         let tid = stream.log.tid();
-        let name = if stream.name.is_empty() { format!("thread {tid}") } else { stream.name.clone() };
+        let name = if stream.name.is_empty() { format!("thread {tid}") } else { room::text(&stream.name)? };
         let (scopes, notes, unknown) = (stream.lost, stream.lost_notes, stream.uncarried);
         if (scopes, notes, unknown) != (0, 0, 0) {
-            self.losses.push(Loss { thread: name.clone(), tid, scopes, notes, unknown });
+            room::push(&mut self.losses, Loss { thread: room::text(&name)?, tid, scopes, notes, unknown })?;
         }
-        let words: Vec<Words<'_>> = stream.words().collect();
+        let notes = stream.carried.iter().map(|carried| carried.notes.len()).sum::<usize>();
+        let words: Vec<Words<'_>> = room::collect(stream.words(), stream.chunks.len() + stream.carried.len() + notes)?;
         let straightened = self.recorded.steady.straighten(&words, stream.ended, stream.held);
         let (words, since, last) = match &straightened {
             None => (words, stream.since.max(self.recorded.since), stream.last(self.recorded.stop)),
             Some(Straightened { chunks, last }) => {
                 self.unsteady += 1;
-                (chunks.iter().map(Retimed::words).collect(), self.recorded.since, *last)
+                (room::collect(chunks.iter().map(Retimed::words), chunks.len())?, self.recorded.since, *last)
             }
         };
-        self.counts_before(&stream.counts);
+        self.counts_before(&stream.counts)?;
         if last < since {
             // It ended before what is shown.
-            return;
+            return Ok(());
         }
-        let scopes = Scopes::resolve(&words, since, last);
-        self.task_ends(&scopes);
-        self.counts_before(&scopes.before);
-        self.counters.take(&scopes.counts, self.recorded.timeline.cursor(), &mut self.plane);
+        let scopes = Scopes::resolve(&words, since, last)?;
+        self.task_ends(&scopes)?;
+        self.counts_before(&scopes.before)?;
+        self.counters.take(&scopes.counts, self.recorded.timeline.cursor(), &mut self.plane)?;
         if scopes.len() == 0 && scopes.early.is_empty() {
-            return;
+            return Ok(());
         }
+        self.seen.room(1)?;
         // The kernel gives the id of a dead thread to a new one within seconds.
         let again = !self.seen.insert(tid);
         let id = if again { self.own_id() } else { tid };
@@ -157,42 +167,47 @@ impl Converter<'_> {
         if stream.released != 0 || has_own_window {
             let mut cursor = self.recorded.timeline.cursor();
             let (since, until) = (cursor.ps(since), has_own_window.then(|| cursor.ps(last)));
-            self.parts.push(Part { thread: name.clone(), id, since, until, released: stream.released });
+            let part = Part { thread: room::text(&name)?, id, since, until, released: stream.released };
+            room::push(&mut self.parts, part)?;
         }
 
         let words_in_all: usize = words.iter().map(|words| words.len()).sum();
-        let mut line = Line::new(id, name.clone(), words_in_all * 4);
+        let mut line = Line::new(id, room::text(&name)?, words_in_all * 4);
         let mut cursor = self.recorded.timeline.cursor();
         self.early(&scopes, &mut line, &mut cursor, tid_stat);
         let mut overlaps = Vec::new();
+        let mut result = Ok(());
         scopes.for_each(|scope| {
-            if scope.fate.overlaps {
-                overlaps.push(interval(&scope, &mut cursor));
+            let added = if scope.fate.overlaps {
+                room::push(&mut overlaps, interval(&scope, &mut cursor))
             } else {
-                self.scope(&scope, &mut line, &mut cursor, tid_stat);
+                self.scope(&scope, &mut line, &mut cursor, tid_stat)
+            };
+            if added.is_err() {
+                result = added;
             }
         });
+        result?;
         self.plane.push(line);
-        if !overlaps.is_empty() {
-            self.overlap_lines(&scopes, &overlaps, &name, tid);
-        }
+        if overlaps.is_empty() { Ok(()) } else { self.overlap_lines(&scopes, &overlaps, &name, tid) }
     }
 
-    fn counts_before(&mut self, last: &[Sampled]) {
+    fn counts_before(&mut self, last: &[Sampled]) -> Result<()> {
         let mut cursor = self.recorded.timeline.cursor();
-        self.counters.take_before(last, self.recorded.since, &mut cursor, &mut self.plane);
+        self.counters.take_before(last, self.recorded.since, &mut cursor, &mut self.plane)
     }
 
-    fn task_ends(&mut self, scopes: &Scopes<'_>) {
+    fn task_ends(&mut self, scopes: &Scopes<'_>) -> Result<()> {
         self.tasks.next_thread();
         let mut cursor = self.recorded.timeline.cursor();
         for end in &scopes.tasks {
             let kind = self.plane.event_kind(kind_of(end.site.site()));
-            self.tasks.end(end.task, cursor.ps(end.end), kind);
+            self.tasks.end(end.task, cursor.ps(end.end), kind)?;
         }
+        Ok(())
     }
 
-    fn tasks(&mut self) {
+    fn tasks(&mut self) -> Result<()> {
         let stop = self.recorded.timeline.cursor().ps(self.recorded.stop);
         let next_id = &mut self.next_id;
         let own_id = || {
@@ -202,7 +217,7 @@ impl Converter<'_> {
         };
         let is_part = self.whole_since != 0;
         let whole_since = is_part.then(|| self.recorded.timeline.cursor().ps(self.whole_since));
-        std::mem::take(&mut self.tasks).write(&mut self.plane, stop, whole_since, own_id);
+        std::mem::take(&mut self.tasks).write(&mut self.plane, stop, whole_since, own_id)
     }
 
     /// Scopes that were open when the session started: from its start to their end, the last to end around the others.
@@ -223,15 +238,15 @@ impl Converter<'_> {
     }
 
     #[inline(always)]
-    fn scope(&mut self, scope: &Scope<'_>, line: &mut Line, cursor: &mut Cursor<'_>, tid: Option<u64>) {
+    fn scope(&mut self, scope: &Scope<'_>, line: &mut Line, cursor: &mut Cursor<'_>, tid: Option<u64>) -> Result<()> {
         let (begin, end) = interval(scope, cursor);
-        let known = self.shapes.get(scope.shape, &mut self.plane);
+        let known = self.shapes.get(scope.shape, &mut self.plane)?;
         let mut words = scope.values;
         let (mut kind, mut unnamed) = (known.kind, None);
         if known.is_named {
             if let Some((Some(Decoded::Text(name)), rest)) = value(&Kind::Name, words) {
                 words = rest;
-                match self.given.kind(scope.shape.site.site(), name, &mut self.plane) {
+                match self.given.kind(scope.shape.site.site(), name, &mut self.plane)? {
                     Some(own) => kind = own,
                     None => unnamed = Some(name),
                 }
@@ -268,7 +283,7 @@ impl Converter<'_> {
             };
             let since = since.map(|&since| cursor.ps(since));
             let kind = (kind, unnamed);
-            if let Some(number) = self.tasks.poll(scope, (begin, end), kind, since, &known.keys, names) {
+            if let Some(number) = self.tasks.poll(scope, (begin, end), kind, since, &known.keys, names)? {
                 let key = names.id("flow");
                 event.stat(key, flow(number), names);
             }
@@ -294,31 +309,39 @@ impl Converter<'_> {
             }
         }
         event.end();
+        Ok(())
     }
 
     /// Lines for the scopes that cross others on the thread's own line.
-    fn overlap_lines(&mut self, scopes: &Scopes<'_>, intervals: &[(u64, u64)], name: &str, tid: u64) {
-        let lanes = lanes(intervals);
-        let mut lines: Vec<Line> = (0..=lanes.iter().copied().max().unwrap_or(0))
-            .map(|lane| {
-                let number = if lane == 0 { String::new() } else { format!(" {}", lane + 1) };
-                Line::new(self.own_id(), format!("{name} (overlap{number})"), 0)
-            })
-            .collect();
+    fn overlap_lines(&mut self, scopes: &Scopes<'_>, intervals: &[(u64, u64)], name: &str, tid: u64) -> Result<()> {
+        let lanes = lanes(intervals)?;
+        let count = lanes.iter().copied().max().unwrap_or(0) + 1;
+        let new_line = |lane| {
+            let number = if lane == 0 { String::new() } else { format!(" {}", lane + 1) };
+            Line::new(self.own_id(), format!("{name} (overlap{number})"), 0)
+        };
+        let mut lines = room::collect((0..count).map(new_line), count)?;
+        let mut result = Ok(());
         let mut cursor = self.recorded.timeline.cursor();
         let mut lanes = lanes.into_iter();
         scopes.for_each(|scope| {
             let lane = if scope.fate.overlaps { lanes.next() } else { None };
             let Some(line) = lane.and_then(|lane| lines.get_mut(lane)) else { return };
             let site = scope.shape.site.site();
+            let mut added = Ok(());
             if !self.overlapping.iter().any(|known| std::ptr::eq(*known, site)) {
-                self.overlapping.push(site);
+                added = room::push(&mut self.overlapping, site);
             }
-            self.scope(&scope, line, &mut cursor, Some(tid));
+            added = added.and_then(|()| self.scope(&scope, line, &mut cursor, Some(tid)));
+            if added.is_err() {
+                result = added;
+            }
         });
+        result?;
         for line in lines {
             self.plane.push(line);
         }
+        Ok(())
     }
 }
 
@@ -394,19 +417,21 @@ struct GivenNames {
 
 impl GivenNames {
     /// The id of a scope of `site` that is called `name`, or `None` where that would be one name too many.
-    fn kind(&mut self, site: &'static Site, name: &str, plane: &mut Plane) -> Option<u64> {
+    fn kind(&mut self, site: &'static Site, name: &str, plane: &mut Plane) -> Result<Option<u64>> {
+        self.kinds.room(1)?;
         let kinds = self.kinds.entry(std::ptr::from_ref(site).addr()).or_default();
         if let Some(&kind) = kinds.get(name) {
-            return Some(kind);
+            return Ok(Some(kind));
         }
         if self.count == MOST_NAMES {
             self.unnamed += 1;
-            return None;
+            return Ok(None);
         }
+        kinds.room(1)?;
         self.count += 1;
         let kind = plane.event_kind(EventKind { name, ..kind_of(site) });
-        kinds.insert(name.into(), kind);
-        Some(kind)
+        kinds.insert(room::text(name)?.into_boxed_str(), kind);
+        Ok(Some(kind))
     }
 }
 
@@ -428,28 +453,30 @@ impl Default for Shapes {
 
 impl Shapes {
     #[inline]
-    fn get(&mut self, shape: &'static Shape, plane: &mut Plane) -> &Known {
+    fn get(&mut self, shape: &'static Shape, plane: &mut Plane) -> Result<&Known> {
         let address = std::ptr::from_ref(shape).addr();
         let slot = (address / align_of::<Shape>()) % RECENT;
         if self.recent[slot].0 != address {
-            self.recent[slot] = (address, self.find(address, shape, plane));
+            self.recent[slot] = (address, self.find(address, shape, plane)?);
         }
-        &self.known[self.recent[slot].1]
+        Ok(&self.known[self.recent[slot].1])
     }
 
     #[cold]
-    fn find(&mut self, address: usize, shape: &'static Shape, plane: &mut Plane) -> usize {
+    fn find(&mut self, address: usize, shape: &'static Shape, plane: &mut Plane) -> Result<usize> {
         if let Some(&index) = self.ids.get(&address) {
-            return index;
+            return Ok(index);
         }
+        self.ids.room(1)?;
         let site = shape.site.site();
         let kind = plane.event_kind(kind_of(site));
         let is_poll = matches!(shape.kinds.last(), Some(Kind::Number));
         let is_named = matches!(shape.kinds.first(), Some(Kind::Name));
         // The name is no stat, and has no key.
-        let keys = site.keys.iter().map(|key| if key.is_empty() { 0 } else { plane.names.id(key) }).collect();
-        self.known.push(Known { kind, keys, is_poll, is_named });
+        let keys = site.keys.iter().map(|key| if key.is_empty() { 0 } else { plane.names.id(key) });
+        let keys = room::collect(keys, site.keys.len())?;
+        room::push(&mut self.known, Known { kind, keys, is_poll, is_named })?;
         self.ids.insert(address, self.known.len() - 1);
-        self.known.len() - 1
+        Ok(self.known.len() - 1)
     }
 }

@@ -22,6 +22,7 @@ pub mod testing;
 mod warnings;
 mod write;
 
+use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -36,13 +37,17 @@ use self::place::{Place, check_system};
 pub use self::platform::Platform;
 use self::snapshot::Running;
 pub use self::snapshot::snapshot;
-use self::warnings::{Unplaced, crossings, faults_of_clock, gone_with_threads, own_windows, too_long, warnings};
+use self::warnings::{
+    Unplaced, begins_at, cause_of_losses, crossings, faults_of_clock, gone_with_threads, own_windows, too_long,
+    warnings,
+};
 use crate::ENABLED;
 use crate::clock::realtime_ns;
 use crate::error::{Error, ErrorKind, Result};
 use crate::pjrt::Plugin;
 use crate::record::directives::Directives;
-use crate::record::recording::{Recorded, Recording, Settings, recycle, trim};
+use crate::record::recording::{Forked, Recorded, Recording, Settings, trim};
+use crate::room::{self, Room as _};
 use crate::warn::warn;
 use crate::xspace::join::Session;
 use crate::xspace::names;
@@ -167,7 +172,8 @@ impl Profiler {
     /// [`AlreadyActive`](ErrorKind::AlreadyActive) while any profiler of this process runs, this one included; the
     /// running session is left as it is. [`WrongState`](ErrorKind::WrongState) while a stopped session waits to be
     /// written. [`InvalidInput`](ErrorKind::InvalidInput) or [`Io`](ErrorKind::Io) where the run's folder cannot be
-    /// used. With `raise_error_on_start_failure`, whatever keeps the platform's plugin from profiling.
+    /// used. [`OutOfMemory`](ErrorKind::OutOfMemory) where there is too little for the recorder. With
+    /// `raise_error_on_start_failure`, whatever keeps the platform's plugin from profiling.
     /// [`Unsupported`](ErrorKind::Unsupported) on WebAssembly, where marks work and do nothing.
     pub fn start(&mut self) -> Result<()> {
         if let Some(path) = self.session.as_ref().and_then(|session| session.unwritten_path()) {
@@ -194,8 +200,7 @@ impl Profiler {
             copies::warnings_of_end().for_each(warn);
         }
         let settings = settings(&self.options)?;
-        let recording = Recording::start(settings)
-            .map_err(|error| Error::io("failed to start the profiler: no helper thread", error))?;
+        let recording = Recording::start(settings).map_err(no_start)?;
         match Device::start(self.plugin.as_ref(), &self.options, files.session()) {
             Ok(device) => {
                 Running::publish(recording.live(), &self.options, &files, device.name());
@@ -236,7 +241,8 @@ impl Profiler {
     ///
     /// [`Io`](ErrorKind::Io) where the XSpace cannot be written. The session is kept then, an older profile of the run stays as
     /// it was, and calling this again tries again. Where only the JSON cannot be written, there is a profile without it:
-    /// [`perfetto_path`](Profile::perfetto_path) is empty.
+    /// [`perfetto_path`](Profile::perfetto_path) is empty. [`OutOfMemory`](ErrorKind::OutOfMemory) where there was too little
+    /// memory to make the profile, which is lost then.
     pub fn stop(&mut self) -> Result<Option<Profile>> {
         let profile = self.stop_quietly(None)?;
         if let Some(profile) = &profile {
@@ -265,8 +271,34 @@ impl Profiler {
     }
 }
 
+/// The error of a start that the system refused. What it refuses is memory, as a rule: a new thread needs a stack, and where the
+/// address space is limited, the system says no more than that the resource is unavailable.
+#[cold]
+fn no_start(error: io::Error) -> Error {
+    const ADVICE: &str = "failed to start the profiler: no memory for its helper thread; give the process more memory, as by a \
+                          higher `ulimit -v`, or fewer threads";
+    let kind = if matches!(error.kind(), io::ErrorKind::OutOfMemory | io::ErrorKind::WouldBlock) {
+        ErrorKind::OutOfMemory
+    } else {
+        ErrorKind::Io
+    };
+    Error::with_source(kind, ADVICE, error)
+}
+
 fn discard(recording: Recording) {
-    recording.stop().streams.into_iter().for_each(recycle);
+    // Dropped, a record gives its chunks back; one that there was no memory for has none.
+    drop(recording.stop());
+}
+
+/// The error of a stop that found too little memory.
+#[cold]
+fn lost(error: &Error, options: &ProfilerOptions) -> Error {
+    let option = options.named("max_buffer_bytes");
+    error.said(format_args!(
+        "failed to stop the profiler: {error} while the profile was made, so the profile is lost; give the process more memory, or \
+         lower `{option}`, which is {}",
+        options.max_buffer_bytes
+    ))
 }
 
 impl Drop for Profiler {
@@ -326,10 +358,10 @@ fn convert(
     mut files: RunFiles,
     options: &ProfilerOptions,
     limit: Option<Duration>,
-) -> Unwritten {
+) -> room::Result<Unwritten> {
     let told = Running::withdraw();
     let started = Instant::now();
-    let mut recorded = recording.stop();
+    let recorded = recording.stop();
     let stopped = Instant::now();
     let has_device = device.name().is_some();
     // At once: until then the plugin goes on tracing.
@@ -338,27 +370,47 @@ fn convert(
     // The XSpace says where it is. What fails here fails again when it is written.
     let _ = files.hold();
     collected.warnings.extend(files.take_notes());
+    let mut recorded = recorded?;
     if !has_device {
         // What a plugin brings counts from the start of the session.
-        recorded.cut();
+        recorded.cut()?;
     }
-    assemble(&mut recorded, collected, files, options, [stopped - started, stopped.elapsed()])
+    let assembled = assemble(&mut recorded, collected, &files, options, [stopped - started, stopped.elapsed()])?;
+    Ok(assembled.for_files(files))
+}
+
+/// What is to be written of a session.
+struct Assembled {
+    device: Vec<u8>,
+    broken: bool,
+    pieces: Vec<Piece>,
+    profile: Profile,
+}
+
+impl Assembled {
+    /// The same with the files that it was made for.
+    fn for_files(self, files: RunFiles) -> Unwritten {
+        let Self { device, broken, pieces, profile } = self;
+        Unwritten { files, device, broken, pieces, profile }
+    }
 }
 
 /// Makes the XSpace of what was recorded and collected, which took those times.
 fn assemble(
     recorded: &mut Recorded,
     collected: Collected,
-    files: RunFiles,
+    files: &RunFiles,
     options: &ProfilerOptions,
     [stopping, collecting]: [Duration; 2],
-) -> Unwritten {
+) -> room::Result<Assembled> {
     let started = Instant::now();
-    let mut host = host::convert(recorded);
+    let mut host = host::convert(recorded)?;
     let timeline = &recorded.timeline;
     let unplaced = Unplaced { orphans: recorded.orphans, interrupted: recorded.interrupted };
-    let mut warnings = warnings(&host.losses, unplaced, &timeline.steps_ns, options);
-    warnings.extend(gone_with_threads(recorded.gone, options));
+    let cause = &cause_of_losses(recorded.was_short, options);
+    let mut warnings = warnings(&host.losses, unplaced, &timeline.steps_ns, cause);
+    warnings.extend(gone_with_threads(recorded.gone, cause));
+    warnings.extend(recorded.forked.map(begins_at));
     warnings.extend(own_windows(&host.parts, timeline.cursor().ps(recorded.stop), options));
     warnings.extend(faults_of_clock(recorded, host.unsteady));
     warnings.extend(crossings(&host));
@@ -384,6 +436,10 @@ fn assemble(
     environment.stat("clock", StatValue::Text(recorded.source.name()));
     environment.stat("clock_residual_ns", StatValue::Uint(timeline.residual_ns));
     environment.stat("dropped_scopes", StatValue::Uint(dropped_scopes));
+    if let Some(Forked { process, ps }) = recorded.forked {
+        environment.stat("forked_from", StatValue::Uint(process));
+        environment.stat("forked_after_ns", StatValue::Uint(ps / 1000));
+    }
     if !options.directives.is_empty() {
         environment.stat("directives", StatValue::Text(&options.directives));
     }
@@ -408,8 +464,11 @@ fn assemble(
     let Taken { bytes, mut pieces, errors, warnings: told, broken } =
         collected.join(&mut host.plane, &mut environment, session, host.next_id);
     warnings.extend(told);
-    pieces.extend(host.plane.into_pieces().into_iter().map(Piece::Own));
-    pieces.extend(environment.into_pieces().into_iter().map(Piece::Own));
+    for plane in [host.plane, environment] {
+        let own = plane.into_pieces()?;
+        pieces.room(own.len() + 1)?;
+        pieces.extend(own.into_iter().map(Piece::Own));
+    }
     let whole = pieces.iter().map(|piece| match piece {
         Piece::Own(bytes) => bytes.len(),
         Piece::Device(range) => range.len(),
@@ -417,12 +476,12 @@ fn assemble(
     warnings.extend(too_long(whole.sum()));
     let mut tail = Vec::new();
     for error in &errors {
-        put_text(&mut tail, ERRORS, error);
+        put_text(&mut tail, ERRORS, error)?;
     }
     for warning in &warnings {
-        put_text(&mut tail, WARNINGS, warning);
+        put_text(&mut tail, WARNINGS, warning)?;
     }
-    put_text(&mut tail, HOSTNAMES, files.host());
+    put_text(&mut tail, HOSTNAMES, files.host())?;
     pieces.push(Piece::Own(tail));
     let profile = Profile {
         protobuf_path: files.protobuf(),
@@ -440,7 +499,7 @@ fn assemble(
             ("plugin", collecting + converted.elapsed()),
         ],
     };
-    Unwritten { files, device: bytes, broken, pieces, profile }
+    Ok(Assembled { device: bytes, broken, pieces, profile })
 }
 
 impl Profile {

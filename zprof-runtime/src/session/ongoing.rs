@@ -13,7 +13,7 @@ use super::files::RunFiles;
 use super::options::ProfilerOptions;
 use super::place::Place;
 use super::snapshot::{Inside, Running};
-use super::{Profile, Unwritten, convert, discard};
+use super::{Profile, Unwritten, convert, discard, lost};
 use crate::atomic::AtomicU64;
 use crate::error::Result;
 use crate::record::lock::Mutex;
@@ -133,9 +133,9 @@ impl Ongoing {
             Some(Content::Running { recording, device, files, place }) => {
                 place.unsettle();
                 let unwritten = convert(*recording, *device, *files, &self.options, limit);
-                trim(self.options.prefault_bytes);
+                trim(if unwritten.is_ok() { self.options.prefault_bytes } else { 0 });
                 drop(place);
-                Box::new(unwritten)
+                Box::new(unwritten.map_err(|error| lost(&error.error(), &self.options))?)
             }
         };
         match unwritten.write() {

@@ -16,7 +16,8 @@ use crate::atomic::AtomicU64;
 use crate::error::{Error, ErrorKind, Result};
 use crate::os::HAS_SESSIONS;
 use crate::record::lock::Mutex;
-use crate::record::recording::{Live, recycle};
+use crate::record::recording::Live;
+use crate::room::OutOfMemory;
 use crate::warn::warn;
 
 /// The session that runs, and whose snapshot is being written.
@@ -205,8 +206,9 @@ pub(super) fn settle(limit: Duration) {
 ///
 /// # Errors
 ///
-/// [`WrongState`](ErrorKind::WrongState) where no session runs. [`Io`](ErrorKind::Io) where the files cannot be written;
-/// the session goes on, and another call tries anew.
+/// [`WrongState`](ErrorKind::WrongState) where no session runs. [`Io`](ErrorKind::Io) where the files cannot be written, and
+/// [`OutOfMemory`](ErrorKind::OutOfMemory) where there is too little to make them; the session goes on, and another call tries
+/// anew.
 pub fn snapshot() -> Result<Option<Profile>> {
     if !ENABLED {
         return Ok(None);
@@ -241,25 +243,25 @@ fn take(reason: Option<String>, wants: impl FnOnce(&Running) -> bool) -> Result<
         if !wants(&running) {
             return Ok(None);
         }
-        let recorded = running.live.snapshot();
+        let recorded = running.live.snapshot().map_err(no_memory)?;
         (running, recorded)
     };
     let stopped = Instant::now();
-    let mut files = match running.files.snapshot() {
-        Ok(files) => files,
-        Err(error) => {
-            recorded.streams.into_iter().for_each(recycle);
-            return Err(error);
-        }
-    };
-    recorded.cut();
+    recorded.cut().map_err(no_memory)?;
+    let mut files = running.files.snapshot()?;
     let mut warnings: Vec<String> = reason.into_iter().chain(files.take_notes()).collect();
     warnings.extend(running.plugin.as_ref().map(|name| {
         format!("only the host is in this snapshot: PJRT plugin `{name}` gives its profile when the session stops")
     }));
     let phases = [stopped - started, stopped.elapsed()];
     let collected = Collected::none(warnings);
-    let mut unwritten = assemble(&mut recorded, collected, files, &running.options, phases);
+    let mut unwritten = match assemble(&mut recorded, collected, &files, &running.options, phases) {
+        Ok(assembled) => assembled.for_files(files),
+        Err(error) => {
+            files.give_back();
+            return Err(no_memory(error));
+        }
+    };
     let written = unwritten.write();
     let Unwritten { files, profile, .. } = unwritten;
     if written.is_err() {
@@ -267,6 +269,12 @@ fn take(reason: Option<String>, wants: impl FnOnce(&Running) -> bool) -> Result<
     }
     drop(turn);
     written.map(|()| Some(profile))
+}
+
+/// The error of a snapshot that found too little memory.
+#[cold]
+fn no_memory(error: OutOfMemory) -> Error {
+    error.error().context("failed to take a snapshot; the session goes on, and a later one may find enough")
 }
 
 /// Sees to it that panics leave snapshots; does so once.

@@ -11,6 +11,7 @@ use foldhash::fast::FixedState;
 use crate::record::decode::{Decoded, value};
 use crate::record::drain::Scope;
 use crate::record::task::Outcome;
+use crate::room::{self, OutOfMemory, Result, Room as _};
 use crate::value::Kind;
 use crate::xspace::writer::{Line, Plane, StatNames, StatValue};
 
@@ -72,8 +73,8 @@ enum Kept {
 }
 
 impl Kept {
-    fn of(value: Decoded<'_>) -> Self {
-        match value {
+    fn of(value: Decoded<'_>) -> Result<Self> {
+        Ok(match value {
             Decoded::Bool(value) => Self::Int(i64::from(value)),
             Decoded::Signed(value) => Self::Int(value),
             Decoded::Unsigned(value) | Decoded::Sends(value) | Decoded::Receives(value) => {
@@ -82,8 +83,8 @@ impl Kept {
             Decoded::Float(value) => Self::Double(value),
             Decoded::Single(value) => Self::Double(value.into()),
             Decoded::Char(value) => Self::Text(value.to_string().into()),
-            Decoded::Text(value) => Self::Text(value.into()),
-        }
+            Decoded::Text(value) => Self::Text(room::text(value)?.into_boxed_str()),
+        })
     }
 
     fn stat(&self) -> StatValue<'_> {
@@ -118,14 +119,15 @@ impl Tasks {
         since: Option<u64>,
         keys: &[u64],
         names: &mut StatNames,
-    ) -> Option<u64> {
-        let word = *scope.values.last()?;
+    ) -> Result<Option<u64>> {
+        let Some(&word) = scope.values.last() else { return Ok(None) };
         let (number, is_first) = (word >> 1, word & 1 == 1);
         while self.open.last().is_some_and(|&(end, _)| end <= begin) {
             self.open.pop();
         }
         let parent = self.open.last().map(|&(_, number)| number);
-        self.open.push((end, number));
+        room::push(&mut self.open, (end, number))?;
+        self.found.room(1)?;
         let task = self.found.entry(number).or_insert_with(|| Task::new(kind));
         // Its end, which may have been met first, does not know a name that the task brought along.
         task.kind = kind;
@@ -143,7 +145,7 @@ impl Tasks {
         let is_named = matches!(scope.shape.kinds.first(), Some(Kind::Name));
         if let Some(name) = unnamed.filter(|_| !task.is_named) {
             task.is_named = true;
-            task.stats.push((names.id("name"), Kept::Text(name.into())));
+            room::push(&mut task.stats, (names.id("name"), Kept::Text(room::text(name)?.into_boxed_str())))?;
         }
         if !task.is_described && (is_first || scope.shape.kinds.len() > 1 + usize::from(is_named)) {
             task.is_described = true;
@@ -153,31 +155,42 @@ impl Tasks {
                 words = rest;
                 // A name is no stat.
                 let decoded = decoded.filter(|_| !matches!(kind, Kind::Name));
-                task.stats.extend(decoded.map(|decoded| (key, Kept::of(decoded))));
+                if let Some(decoded) = decoded {
+                    room::push(&mut task.stats, (key, Kept::of(decoded)?))?;
+                }
             }
         }
         for (_, note) in scope.notes {
             if let Some((Some(decoded), _)) = value(note.kind, note.words) {
-                task.stats.push((names.id(note.key), Kept::of(decoded)));
+                room::push(&mut task.stats, (names.id(note.key), Kept::of(decoded)?))?;
             }
         }
-        Some(number)
+        Ok(Some(number))
     }
 
     /// Notes the end of a task, as a record has it.
-    pub(super) fn end(&mut self, task: u64, end: u64, kind: u64) {
+    pub(super) fn end(&mut self, task: u64, end: u64, kind: u64) -> Result<()> {
         let (number, outcome) = (task >> Outcome::BITS, Outcome::of(task));
+        self.found.room(1)?;
         let task = self.found.entry(number).or_insert_with(|| Task::new(kind));
         task.outcome = Some(outcome);
         task.end = task.end.max(end);
+        Ok(())
     }
 
     /// Writes a line for each task that lives at the same time as others. `stop` is the end of the session in picoseconds;
     /// before `whole_since`, which is `None` where all is there, a thread's record may lack what others refer to.
-    pub(super) fn write(self, plane: &mut Plane, stop: u64, whole_since: Option<u64>, mut own_id: impl FnMut() -> u64) {
+    pub(super) fn write(
+        self,
+        plane: &mut Plane,
+        stop: u64,
+        whole_since: Option<u64>,
+        mut own_id: impl FnMut() -> u64,
+    ) -> Result<()> {
         let is_part = whole_since.is_some();
         let whole_since = whole_since.unwrap_or(0);
-        let mut tasks: Vec<(u64, Task)> = self.found.into_iter().collect();
+        let mut tasks: Vec<(u64, Task)> = room::with_room(self.found.len())?;
+        tasks.extend(self.found);
         for (_, task) in &mut tasks {
             if !task.is_whole && whole_since == 0 {
                 task.begin = 0;
@@ -189,14 +202,13 @@ impl Tasks {
             task.begin = task.begin.min(task.end);
         }
         tasks.sort_unstable_by_key(|(number, task)| (task.begin, Reverse(task.end), *number));
-        let lanes = lanes(&tasks);
+        let lanes = lanes(&tasks)?;
         let count = lanes.iter().max().map_or(0, |last| last + 1);
-        let mut lines: Vec<Line> = (0..count)
-            .map(|lane| {
-                let number = if lane == 0 { String::new() } else { format!(" {}", lane + 1) };
-                Line::new(own_id(), format!("async{number}"), 0)
-            })
-            .collect();
+        let new_line = |lane| {
+            let number = if lane == 0 { String::new() } else { format!(" {}", lane + 1) };
+            Line::new(own_id(), format!("async{number}"), 0)
+        };
+        let mut lines = room::collect((0..count).map(new_line), count)?;
         for ((number, task), lane) in tasks.iter().zip(lanes) {
             let Some(line) = lines.get_mut(lane) else { continue };
             let names = &mut plane.names;
@@ -227,49 +239,52 @@ impl Tasks {
         for line in lines {
             plane.push(line);
         }
+        Ok(())
     }
 }
 
 /// The line of each task; they come by their begins.
-fn lanes(tasks: &[(u64, Task)]) -> Vec<usize> {
+fn lanes(tasks: &[(u64, Task)]) -> Result<Vec<usize>> {
     // What is open in each lane, the innermost last.
     let mut lanes: Vec<Vec<(u64, u64)>> = Vec::new();
     let mut lane_of: HashMap<u64, usize, FixedState> = HashMap::default();
     // Ends of the outermost in each lane that has one, and the lanes that have none.
     let mut busy: BinaryHeap<Reverse<(u64, usize)>> = BinaryHeap::new();
     let mut empty: BTreeSet<usize> = BTreeSet::new();
-    tasks
-        .iter()
-        .map(|(number, task)| {
-            while let Some(&Reverse((end, lane))) = busy.peek().filter(|next| next.0.0 <= task.begin) {
-                debug_assert!(lanes[lane].iter().all(|open| open.0 <= end));
-                busy.pop();
-                lanes[lane].clear();
-                empty.insert(lane);
+    let mut found = room::with_room(tasks.len())?;
+    lane_of.room(tasks.len())?;
+    for (number, task) in tasks {
+        while let Some(&Reverse((end, lane))) = busy.peek().filter(|next| next.0.0 <= task.begin) {
+            debug_assert!(lanes[lane].iter().all(|open| open.0 <= end));
+            busy.pop();
+            lanes[lane].clear();
+            empty.insert(lane);
+        }
+        let parent = task.parent.and_then(|parent| Some((parent, *lane_of.get(&parent)?)));
+        let around = parent.filter(|&(parent, lane)| {
+            while lanes[lane].last().is_some_and(|&(end, _)| end <= task.begin) {
+                lanes[lane].pop();
             }
-            let parent = task.parent.and_then(|parent| Some((parent, *lane_of.get(&parent)?)));
-            let around = parent.filter(|&(parent, lane)| {
-                while lanes[lane].last().is_some_and(|&(end, _)| end <= task.begin) {
-                    lanes[lane].pop();
-                }
-                lanes[lane].last().is_some_and(|&(end, number)| number == parent && task.end <= end)
-            });
-            let lane = match around {
-                Some((_, lane)) => lane,
-                None => {
-                    let lane = empty.pop_first().unwrap_or_else(|| {
-                        lanes.push(Vec::new());
-                        lanes.len() - 1
-                    });
-                    busy.push(Reverse((task.end, lane)));
-                    lane
-                }
-            };
-            lanes[lane].push((task.end, *number));
-            lane_of.insert(*number, lane);
-            lane
-        })
-        .collect()
+            lanes[lane].last().is_some_and(|&(end, number)| number == parent && task.end <= end)
+        });
+        let lane = match around {
+            Some((_, lane)) => lane,
+            None => {
+                lanes.room(1)?;
+                busy.try_reserve(1).map_err(|_| OutOfMemory)?;
+                let lane = empty.pop_first().unwrap_or_else(|| {
+                    lanes.push(Vec::new());
+                    lanes.len() - 1
+                });
+                busy.push(Reverse((task.end, lane)));
+                lane
+            }
+        };
+        room::push(&mut lanes[lane], (task.end, *number))?;
+        lane_of.insert(*number, lane);
+        found.push(lane);
+    }
+    Ok(found)
 }
 
 #[cfg(test)]
@@ -283,7 +298,7 @@ mod tests {
             .zip(0..)
             .map(|(&(begin, end, parent), number)| (number, Task { begin, end, parent, ..Task::new(1) }))
             .collect();
-        lanes(&tasks)
+        lanes(&tasks).expect("there is memory")
     }
 
     #[test]

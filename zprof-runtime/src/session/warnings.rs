@@ -2,7 +2,7 @@
 
 use super::host::{Host, Loss, Part};
 use super::options::ProfilerOptions;
-use crate::record::recording::Recorded;
+use crate::record::recording::{Forked, Recorded};
 use crate::record::{Gone, Interrupted};
 
 /// What to say of scopes on overlap lines.
@@ -34,25 +34,42 @@ impl Unplaced {
     }
 }
 
+/// Why records found no room, and what to do about it.
+pub(super) struct Cause {
+    why: String,
+    cure: String,
+}
+
+/// The cause of losses: the limit of the options, unless the system had no memory below that.
+pub(super) fn cause_of_losses(was_short: bool, options: &ProfilerOptions) -> Cause {
+    let (limit, option) = (options.max_buffer_bytes, options.named("max_buffer_bytes"));
+    if was_short {
+        return Cause {
+            why: "the system had no more memory for the recorder".to_owned(),
+            cure: format!("give the process more, or lower `{option}`"),
+        };
+    }
+    Cause {
+        why: format!("the recorder's memory limit of {limit} bytes was reached"),
+        cure: format!("raise `{option}`"),
+    }
+}
+
 /// What the profile must say of itself.
 pub(super) fn warnings(
     losses: &[Loss],
     unplaced: Unplaced,
     steps_ns: &[i64],
-    options: &ProfilerOptions,
+    Cause { why, cure }: &Cause,
 ) -> Vec<String> {
-    let (limit, option) = (options.max_buffer_bytes, options.named("max_buffer_bytes"));
     let mut warnings = Vec::new();
     let (told, rest) = losses.split_at(losses.len().min(MOST_LOSSES));
     for Loss { thread, tid, scopes, notes, unknown } in told {
         if *scopes != 0 {
-            warnings.push(format!(
-                "thread `{thread}` ({tid}) dropped {scopes} scopes: the recorder's memory limit of {limit} bytes was \
-                 reached; raise `{option}`"
-            ));
+            warnings.push(format!("thread `{thread}` ({tid}) dropped {scopes} scopes: {why}; {cure}"));
         }
         if *notes != 0 {
-            warnings.push(format!("thread `{thread}` ({tid}) dropped {notes} values added to open spans: the recorder's memory limit of {limit} bytes was reached"));
+            warnings.push(format!("thread `{thread}` ({tid}) dropped {notes} values added to open spans: {why}"));
         }
         if *unknown != 0 {
             warnings.push(format!(
@@ -122,14 +139,9 @@ pub(super) fn faults_of_clock(recorded: &Recorded, unsteady: usize) -> Vec<Strin
 }
 
 /// What to say of threads that have ended and are not in the profile at all.
-pub(super) fn gone_with_threads(gone: Gone, options: &ProfilerOptions) -> Option<String> {
-    let (limit, option) = (options.max_buffer_bytes, options.named("max_buffer_bytes"));
+pub(super) fn gone_with_threads(gone: Gone, Cause { why, cure }: &Cause) -> Option<String> {
     (gone.lost != 0).then(|| {
-        format!(
-            "threads that have ended, and are older than what is kept, dropped {} scopes: the recorder's memory limit of \
-             {limit} bytes was reached; raise `{option}`",
-            gone.lost
-        )
+        format!("threads that have ended, and are older than what is kept, dropped {} scopes: {why}; {cure}", gone.lost)
     })
 }
 
@@ -146,6 +158,16 @@ pub(super) fn own_windows(parts: &[Part], stop: u64, options: &ProfilerOptions) 
             last.saturating_sub(stop).div_ceil(1000)
         )
     })
+}
+
+/// What to say of a session that came into this process by a fork.
+pub(super) fn begins_at(Forked { process, ps }: Forked) -> String {
+    format!(
+        "this is the profile of process {}, which was forked from process {process}: it begins at the fork, {} ns after the \
+         session's start; the scopes before then are in the profile of process {process}, if that is written",
+        std::process::id(),
+        ps / 1000
+    )
 }
 
 /// What to say of an XSpace of that many bytes.

@@ -64,7 +64,8 @@ impl Unwritten {
             Piece::Device(range) => device(range),
         });
         let written = Draft::create(folder).and_then(|mut draft| {
-            let mut out = BufWriter::new(draft.file());
+            // So small that its buffer always fits: pieces are large, or few.
+            let mut out = BufWriter::with_capacity(2048, draft.file());
             pieces.try_for_each(|piece| out.write_all(piece))?;
             out.flush()?;
             drop(out);

@@ -56,7 +56,9 @@ impl Plane {
             metadata.id = signed(ours);
             metadata.child_id.clear();
             metadata.stats = metadata.stats.into_iter().map(|stat| ids.stat(stat)).collect();
-            put_map_entry(&mut self.event_metadata, 4, ours, |out| out.extend(metadata.encode_to_vec()));
+            let encoded = metadata.encode_to_vec();
+            let put = |out: &mut Vec<u8>| out.extend_from_slice(&encoded);
+            self.is_broken |= put_map_entry(&mut self.event_metadata, 4, ours, encoded.len(), put).is_err();
             ids.events.insert(id, signed(ours));
         }
         ids

@@ -17,6 +17,7 @@ use super::wire::{BYTES, put_key, put_varint};
 use super::writer::Plane;
 use super::{names, normalise, post_process};
 use crate::error::{Error, ErrorKind, Result};
+use crate::room::OutOfMemory;
 
 /// What a session knows that a plugin's space needs.
 #[derive(Clone, Copy, Debug)]
@@ -113,6 +114,7 @@ pub(crate) fn join<'a>(
         if let Some(mut plane) = lean {
             plane.set_process_id(session.process_id);
             plane.normalise(session.start_ns);
+            plane.whole().map_err(OutOfMemory::error)?;
             joined.pieces.extend(plane.into_pieces());
         } else if let Some(plane) = take(name) {
             let body = plane.encode_to_vec();
@@ -137,7 +139,7 @@ pub fn join_bytes(plugin: &[u8], process_id: i32, start_ns: u64) -> Result<Vec<u
     let environment = XSpace { planes: joined.environment.into_iter().collect(), ..XSpace::default() };
     let notes = XSpace { errors: joined.errors, warnings: joined.warnings, ..XSpace::default() };
     let mut bytes = joined.pieces.concat();
-    bytes.extend(host.into_pieces().concat());
+    bytes.extend(host.into_pieces().map_err(OutOfMemory::error)?.concat());
     bytes.extend(environment.encode_to_vec());
     bytes.extend(notes.encode_to_vec());
     Ok(bytes)

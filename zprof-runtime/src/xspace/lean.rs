@@ -12,6 +12,7 @@ use super::names;
 use super::normalise::{Begin, shifts};
 use super::wire::{BYTES, put_bytes, put_key, put_uint, put_varint};
 use super::writer::put_map_entry;
+use crate::room::{self, OutOfMemory};
 
 /// A plane, in slices of the space that it came in.
 #[derive(Debug)]
@@ -21,6 +22,8 @@ pub(crate) struct LeanPlane<'a> {
     lines: Vec<LeanLine<'a>>,
     /// Fields that are added.
     added: Vec<u8>,
+    /// There was no memory for one of those.
+    is_broken: bool,
 }
 
 #[derive(Debug, Default)]
@@ -67,7 +70,7 @@ impl<'a> Runs<'a> {
 impl<'a> LeanPlane<'a> {
     /// Reads the bytes of a plane down to the times of its events. The error is the bytes from where they are broken.
     pub(crate) fn read(body: &'a [u8]) -> Result<Self, &'a [u8]> {
-        let mut plane = Self { rest: Runs::default(), lines: Vec::new(), added: Vec::new() };
+        let mut plane = Self { rest: Runs::default(), lines: Vec::new(), added: Vec::new(), is_broken: false };
         for field in Fields::new(body) {
             let field = field?;
             match field.bytes(3) {
@@ -120,10 +123,17 @@ impl<'a> LeanPlane<'a> {
         if known.is_none() {
             let key = u64::from_ne_bytes(id.to_ne_bytes());
             let metadata = XStatMetadata { id, name: names::PROCESS_ID.to_owned(), ..Default::default() };
-            put_map_entry(&mut self.added, 5, key, |out| out.extend(metadata.encode_to_vec()));
+            let encoded = metadata.encode_to_vec();
+            let added = put_map_entry(&mut self.added, 5, key, encoded.len(), |out| out.extend_from_slice(&encoded));
+            self.is_broken |= added.is_err();
         }
         let stat = XStat { metadata_id: id, value: Some(Value::Int64Value(process_id.into())) };
         put_bytes(&mut self.added, 6, &stat.encode_to_vec());
+    }
+
+    /// An error if there was no memory for a part of it.
+    pub(crate) fn whole(&self) -> room::Result<()> {
+        if self.is_broken { Err(OutOfMemory) } else { Ok(()) }
     }
 
     /// The plane as a field of an XSpace, in pieces.

@@ -2,6 +2,7 @@
 //! goes out as one word.
 
 use super::wire::put_varint;
+use crate::room::{self, OutOfMemory, Result, Room as _};
 
 /// Bytes that any fixed part of an event or stat takes at most: five keys and lengths, and three varints of up to ten
 /// bytes each, rounded up.
@@ -95,11 +96,14 @@ impl Window<'_> {
 pub(crate) struct Out {
     bytes: Vec<u8>,
     len: usize,
+    /// There was no memory for something: what is written has gaps, and is of no use.
+    is_broken: bool,
 }
 
 impl Out {
     pub(crate) fn with_capacity(bytes: usize) -> Self {
-        Self { bytes: Vec::with_capacity(bytes), len: 0 }
+        // Where that does not fit, what is written may.
+        Self { bytes: room::with_room(bytes).unwrap_or_default(), len: 0, is_broken: false }
     }
 
     /// How many bytes are written.
@@ -119,13 +123,20 @@ impl Out {
         self.len = self.len.min(len);
     }
 
-    /// What is written, without the room behind it.
-    pub(crate) fn into_bytes(mut self) -> Vec<u8> {
+    /// What is written, without the room behind it; an error if there was no memory for a part.
+    pub(crate) fn into_bytes(mut self) -> Result<Vec<u8>> {
+        self.whole()?;
         self.bytes.truncate(self.len);
-        self.bytes
+        Ok(self.bytes)
     }
 
-    /// Makes room for the fixed part of an event or stat and `more` bytes.
+    /// An error if there was no memory for a part of what is written.
+    pub(crate) fn whole(&self) -> Result<()> {
+        if self.is_broken { Err(OutOfMemory) } else { Ok(()) }
+    }
+
+    /// Makes room for the fixed part of an event or stat and `more` bytes. Where there is no memory, what is written from then
+    /// on is left out, and [`whole`](Self::whole) says so at the end: so each event need not.
     #[inline(always)]
     pub(crate) fn make_room(&mut self, more: usize) {
         if self.bytes.len() - self.len < SLACK + more {
@@ -138,7 +149,12 @@ impl Out {
     fn grow(&mut self, more: usize) {
         // In steps that are small beside the whole, so that clearing them costs little, and large beside an event.
         let step = self.len.clamp(512, 64 << 10);
-        self.bytes.resize(self.len + more + step, 0);
+        let len = self.len + more + step;
+        if self.is_broken || self.bytes.room(len - self.bytes.len()).is_err() {
+            self.is_broken = true;
+            return;
+        }
+        self.bytes.resize(len, 0);
     }
 
     /// Writes what `fill` puts into a window of fixed size: its length is checked once, not for each byte.
@@ -154,8 +170,10 @@ impl Out {
     /// Writes bytes. There must be room for them.
     #[inline(always)]
     pub(crate) fn slice(&mut self, bytes: &[u8]) {
-        self.bytes[self.len..self.len + bytes.len()].copy_from_slice(bytes);
-        self.len += bytes.len();
+        if let Some(room) = self.bytes.get_mut(self.len..self.len + bytes.len()) {
+            room.copy_from_slice(bytes);
+            self.len += bytes.len();
+        }
     }
 
     /// Writes a field that is a message of these bytes; the field's number is below 16.
@@ -171,11 +189,14 @@ impl Out {
     /// Puts the length of all since the placeholder byte at `start` in its place.
     #[inline(always)]
     pub(crate) fn set_length(&mut self, start: usize) {
-        let len = self.len - start - 1;
+        // Less where there was no memory for the placeholder.
+        let len = self.len.saturating_sub(start + 1);
         if len < 0x80 {
             #[allow(clippy::cast_possible_truncation)] // below 0x80
             let byte = len as u8;
-            self.bytes[start] = byte;
+            if let Some(place) = self.bytes.get_mut(start) {
+                *place = byte;
+            }
         } else {
             self.set_long_length(start, len);
         }
@@ -187,6 +208,9 @@ impl Out {
         put_varint(&mut prefix, len as u64);
         let shift = prefix.len() - 1;
         self.make_room(shift);
+        if self.is_broken {
+            return;
+        }
         self.bytes.copy_within(start + 1..self.len, start + 1 + shift);
         self.bytes[start..start + prefix.len()].copy_from_slice(&prefix);
         self.len += shift;
@@ -224,7 +248,7 @@ mod tests {
             let mut expected = b"head".to_vec();
             put_varint(&mut expected, len as u64);
             expected.extend_from_slice(&body);
-            assert_eq!(out.into_bytes(), expected, "{len}");
+            assert_eq!(out.into_bytes(), Ok(expected), "{len}");
         }
     }
 }

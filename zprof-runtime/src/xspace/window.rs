@@ -5,6 +5,7 @@
 
 use super::source::Source;
 use super::wire::{BYTES, FIXED32, FIXED64, GROUP_END, GROUP_START, MAX_VARINT, VARINT, get_varint, wide};
+use crate::room::{self, OutOfMemory, Room as _};
 use crate::{Error, ErrorKind, Result};
 
 /// Bytes of the window: large enough that a read's cost vanishes, small enough to stay in the cache.
@@ -87,7 +88,9 @@ impl<'s> Window<'s> {
     fn with_size(source: &'s dyn Source, window: usize) -> Result<Self> {
         let size = source.size().map_err(|error| Error::io("failed to read the size of the XSpace", error))?;
         let capacity = usize::try_from(size).unwrap_or(window).min(window);
-        let buffer = vec![0; capacity + HEAD].into_boxed_slice();
+        let mut buffer = room::with_room(capacity + HEAD).map_err(OutOfMemory::error)?;
+        buffer.resize(capacity + HEAD, 0);
+        let buffer = buffer.into_boxed_slice();
         Ok(Self { source, size, buffer, start: 0, filled: 0, ready: 0, aside: Vec::new() })
     }
 
@@ -162,6 +165,8 @@ impl<'s> Window<'s> {
         if self.peek(extent.at).len() >= len {
             return Ok(&self.peek(extent.at)[..len]);
         }
+        self.aside.clear();
+        self.aside.room(len).map_err(OutOfMemory::error)?;
         let mut aside = std::mem::take(&mut self.aside);
         aside.resize(len, 0);
         let done = self.read(&mut aside, extent.at);

@@ -18,6 +18,7 @@ use foldhash::fast::FixedState;
 use super::display::display_name;
 use super::out::{Out, short_varint};
 use super::wire::{BYTES, get_varint, put_bytes, put_key, put_uint, put_varint};
+use crate::room::{self, OutOfMemory, Result, Room as _};
 
 /// Key byte of `XEvent.stats` and `XLine.events`.
 const FIELD_4_BYTES: u8 = 4 << 3 | 2;
@@ -50,6 +51,8 @@ pub(crate) enum StatValue<'a> {
 pub(crate) struct StatNames {
     ids: HashMap<Box<str>, u64, FixedState>,
     encoded: Vec<u8>,
+    /// There was no memory for one of them.
+    is_broken: bool,
 }
 
 impl StatNames {
@@ -59,30 +62,43 @@ impl StatNames {
             return id;
         }
         let id = self.ids.len() as u64 + 1;
-        self.ids.insert(name.into(), id);
-        put_map_entry(&mut self.encoded, 5, id, |out| {
+        self.is_broken |= self.add(name, id).is_err();
+        id
+    }
+
+    #[cold]
+    fn add(&mut self, name: &str, id: u64) -> Result<()> {
+        self.ids.room(1)?;
+        put_map_entry(&mut self.encoded, 5, id, FIXED + name.len(), |out| {
             put_uint(out, 1, id);
             if !name.is_empty() {
                 put_bytes(out, 2, name.as_bytes());
             }
-        });
-        id
+        })?;
+        self.ids.insert(room::text(name)?.into_boxed_str(), id);
+        Ok(())
     }
 }
 
-/// Appends `field = { key: id, value: { … } }`.
-pub(super) fn put_map_entry(out: &mut Vec<u8>, field: u32, id: u64, value: impl FnOnce(&mut Vec<u8>)) {
-    put_message(out, field, |out| {
-        put_uint(out, 1, id);
-        put_message(out, 2, value);
-    });
-}
+/// Bytes that keys, lengths and numbers of a metadata entry take at most.
+const FIXED: usize = 128;
 
-/// Appends a sub-message.
-fn put_message(out: &mut Vec<u8>, field: u32, body: impl FnOnce(&mut Vec<u8>)) {
-    let mut bytes = Vec::new();
-    body(&mut bytes);
-    put_bytes(out, field, &bytes);
+/// Appends `field = { key: id, value: { … } }`, of which the value takes `most` bytes at most.
+pub(super) fn put_map_entry(
+    out: &mut Vec<u8>,
+    field: u32,
+    id: u64,
+    most: usize,
+    value: impl FnOnce(&mut Vec<u8>),
+) -> Result<()> {
+    let mut bytes = room::with_room(most)?;
+    value(&mut bytes);
+    let mut entry = room::with_room(bytes.len() + FIXED)?;
+    put_uint(&mut entry, 1, id);
+    put_bytes(&mut entry, 2, &bytes);
+    out.room(entry.len() + FIXED)?;
+    put_bytes(out, field, &entry);
+    Ok(())
 }
 
 /// Appends a stat as the field whose key is `field_byte`.
@@ -190,7 +206,7 @@ impl Line {
 
     /// Whether events at these times (offset and duration, ps) nest with the ones that are here.
     pub(super) fn nests_with(&self, times: &[(u64, u64)]) -> bool {
-        let mut all = times.to_vec();
+        let mut all = times.to_vec(); // of a plugin's line
         let mut at = 0;
         while let Some((times, end)) = event_at(self.events.written(), at) {
             all.push(times);
@@ -239,18 +255,20 @@ impl Line {
     }
 
     /// Brings the events into the order of XSpace: by start, and of those that start together the longest first.
-    fn sort(&mut self) {
+    fn sort(&mut self) -> Result<()> {
         if self.sorted {
-            return;
+            return Ok(());
         }
-        let mut places = Vec::new();
+        self.events.whole()?;
+        let mut places = room::with_room(usize::try_from(self.count).unwrap_or(usize::MAX))?;
         let mut at = 0;
         let events = self.events.written();
         while let Some((times, end)) = event_at(events, at) {
-            places.push((times, at..end));
+            room::push(&mut places, (times, at..end))?;
             at = end;
         }
-        places.sort_by_key(|&((offset, duration), _)| (offset, Reverse(duration)));
+        // Those of the same times stay in their order: sorting that keeps it would allocate.
+        places.sort_unstable_by_key(|((offset, duration), place)| (*offset, Reverse(*duration), place.start));
         let mut sorted = Out::with_capacity(events.len());
         for (_, place) in places {
             sorted.make_room(place.len());
@@ -258,6 +276,7 @@ impl Line {
         }
         self.events = sorted;
         self.sorted = true;
+        Ok(())
     }
 }
 
@@ -317,6 +336,8 @@ pub(crate) struct Plane {
     /// How many kinds have an id.
     kinds_given: u64,
     pub(super) event_metadata: Vec<u8>,
+    /// There was no memory for something.
+    pub(super) is_broken: bool,
     pub(crate) names: StatNames,
     pub(super) stats: Out,
     /// Names of the stats of the plane itself.
@@ -331,6 +352,7 @@ impl Plane {
             kinds: HashMap::default(),
             kinds_given: 0,
             event_metadata: Vec::new(),
+            is_broken: false,
             names: StatNames::default(),
             stats: Out::default(),
             stat_names: Vec::new(),
@@ -340,13 +362,23 @@ impl Plane {
     /// Id of a kind of event, new or known. Ids begin at 1. The source location becomes stats of the metadata:
     /// `module_path`, and `source` as `file:line`; without a file there is none.
     pub(crate) fn event_kind(&mut self, kind: EventKind<'_>) -> u64 {
-        let key = (kind.name.into(), kind.module_path.into(), kind.file.into(), kind.line);
+        self.known_or_new_kind(kind).unwrap_or_else(|_| {
+            self.is_broken = true;
+            0
+        })
+    }
+
+    fn known_or_new_kind(&mut self, kind: EventKind<'_>) -> Result<u64> {
+        let boxed = |text: &str| room::text(text).map(String::into_boxed_str);
+        let key = (boxed(kind.name)?, boxed(kind.module_path)?, boxed(kind.file)?, kind.line);
         let next = self.kinds_given + 1;
+        self.kinds.room(1)?;
         let id = *self.kinds.entry(key).or_insert(next);
         if id == next {
             self.kinds_given = next;
             let names = &mut self.names;
-            put_map_entry(&mut self.event_metadata, 4, id, |out| {
+            let most = FIXED + 2 * kind.name.len();
+            put_map_entry(&mut self.event_metadata, 4, id, most, |out| {
                 put_uint(out, 1, id);
                 if !kind.name.is_empty() {
                     put_bytes(out, 2, kind.name.as_bytes());
@@ -364,14 +396,15 @@ impl Plane {
                     put_stat(&mut stats, 5 << 3 | 2, name, StatValue::Text(text), names);
                 }
                 out.extend_from_slice(stats.written());
-            });
+            })?;
         }
-        id
+        Ok(id)
     }
 
     /// Adds a stat of the plane itself.
     pub(crate) fn stat(&mut self, name: &str, value: StatValue<'_>) {
-        self.stat_names.push(name.to_owned());
+        let kept = room::text(name).and_then(|name| room::push(&mut self.stat_names, name));
+        self.is_broken |= kept.is_err();
         let name = self.names.id(name);
         put_stat(&mut self.stats, 6 << 3 | 2, name, value, &mut self.names);
     }
@@ -389,7 +422,7 @@ impl Plane {
 
     /// Adds a finished line.
     pub(crate) fn push(&mut self, line: Line) {
-        self.lines.push(line);
+        self.is_broken |= room::push(&mut self.lines, line).is_err();
     }
 
     /// Events on all lines.
@@ -397,27 +430,36 @@ impl Plane {
         self.lines.iter().map(Line::count).sum()
     }
 
-    /// The plane as a field of an XSpace, in pieces to be written one after the other.
-    pub(crate) fn into_pieces(mut self) -> Vec<Vec<u8>> {
-        self.lines.sort_by(|a, b| place(&a.name).cmp(&place(&b.name)));
+    /// The plane as a field of an XSpace, in pieces to be written one after the other; an error if there was no memory for a part
+    /// of it.
+    pub(crate) fn into_pieces(mut self) -> Result<Vec<Vec<u8>>> {
+        if self.is_broken || self.names.is_broken {
+            return Err(OutOfMemory);
+        }
+        // Those of one name stay in their order: sorting that keeps it would allocate.
+        let mut order = room::collect(0..self.lines.len(), self.lines.len())?;
+        order.sort_unstable_by(|&a, &b| place(&self.lines[a].name).cmp(&place(&self.lines[b].name)).then(a.cmp(&b)));
         let mut head = Vec::new();
         put_bytes(&mut head, 2, self.name.as_bytes());
-        let mut pieces = vec![Vec::new(), head];
-        for mut line in self.lines {
-            line.sort();
+        let mut pieces = room::with_room(2 * self.lines.len() + 5)?;
+        pieces.extend([Vec::new(), head]);
+        for index in order {
+            let line = &mut self.lines[index];
+            line.sort()?;
+            let events = std::mem::take(&mut line.events).into_bytes()?;
             let mut head = Vec::new();
             put_key(&mut head, 3, BYTES);
-            put_varint(&mut head, (line.head.len() + line.events.len()) as u64);
+            put_varint(&mut head, (line.head.len() + events.len()) as u64);
             head.extend_from_slice(&line.head);
-            pieces.extend([head, line.events.into_bytes()]);
+            pieces.extend([head, events]);
         }
-        pieces.extend([self.event_metadata, self.names.encoded, self.stats.into_bytes()]);
+        pieces.extend([self.event_metadata, self.names.encoded, self.stats.into_bytes()?]);
         let len: usize = pieces.iter().map(Vec::len).sum();
         let mut prefix = Vec::new();
         put_key(&mut prefix, 1, BYTES);
         put_varint(&mut prefix, len as u64);
         pieces[0] = prefix;
-        pieces
+        Ok(pieces)
     }
 }
 
@@ -431,8 +473,10 @@ fn place(name: &str) -> (&str, u64, &str) {
 }
 
 /// Appends a text field of an XSpace.
-pub(crate) fn put_text(out: &mut Vec<u8>, field: u32, text: &str) {
+pub(crate) fn put_text(out: &mut Vec<u8>, field: u32, text: &str) -> Result<()> {
+    out.room(FIXED + text.len())?;
     put_bytes(out, field, text.as_bytes());
+    Ok(())
 }
 
 /// `XSpace.errors`.

@@ -10,6 +10,7 @@ use super::output::{Output, Style};
 use super::{JsonOptions, JsonSummary};
 use crate::export::text::put_uint;
 use crate::export::{Filter, Host, host};
+use crate::room::{self, OutOfMemory, Room as _};
 use crate::xspace::Source;
 use crate::xspace::reader::{LineHeader, PlaneHeader, each_event, each_line, each_plane, read_event};
 use crate::xspace::window::{Extent, Window};
@@ -123,7 +124,7 @@ impl<'s, 'o> Document<'s, 'o> {
             let mut args = Args::default();
             self.each_shown(|window, shown| args.gather(window, shown))?;
         }
-        let mut out = Output::new(out, self.style);
+        let mut out = Output::new(out, self.style)?;
         out.put(br#"{"displayTimeUnit":"ns","metadata":{"highres-ticks":true},"traceEvents":["#);
         self.write_metadata(&mut out)?;
         let kept = Kept::find(&mut self)?;
@@ -158,7 +159,7 @@ impl<'s, 'o> Document<'s, 'o> {
                             thread.sort_index = place;
                         }
                         if kept + lines.len() < MAX_LINES_KEPT {
-                            lines.push(line);
+                            room::push(&mut lines, line).map_err(OutOfMemory::error)?;
                         }
                         Ok(())
                     });
@@ -276,6 +277,7 @@ impl<'s> Part<'s> {
                 best = prefix;
             }
             if prefix == best {
+                devices.room(1).map_err(OutOfMemory::error)?;
                 devices.push(plane(FIRST_DEVICE_PID.wrapping_add(header.id) as u32)); // TSL keeps the low 32 bits
             }
             Ok(())

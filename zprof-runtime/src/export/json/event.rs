@@ -51,11 +51,9 @@ impl Args {
             if key.is_step_name {
                 self.step_name = Some(stat.value);
             }
-            push_last(&mut self.own, (rank, stat.value), |arg| arg.0, &mut many);
-            Ok(())
+            push_last(&mut self.own, (rank, stat.value), |arg| arg.0, &mut many)
         })?;
-        keep_last(&mut self.own, |arg| arg.0);
-        Ok(())
+        keep_last(&mut self.own, |arg| arg.0)
     }
 }
 

@@ -4,9 +4,10 @@ use std::collections::HashMap;
 
 use foldhash::fast::FixedState;
 
-use super::output::{Style, Text};
+use super::output::{LONGEST_ESCAPE, Style, Text};
 use super::{HIDDEN_EVENTS, HIDDEN_STATS};
 use crate::export::text::{put_double, put_int, put_uint};
+use crate::room::{self, OutOfMemory, Room as _};
 use crate::xspace::reader::{Value, each_event_metadata, each_metadata_stat, each_stat_metadata};
 use crate::xspace::window::{Extent, PIECE, Window};
 use crate::xspace::wire::wide;
@@ -126,6 +127,8 @@ impl Names {
             let start = text.len();
             read_text(window, name, &mut text)?;
             let entry = (id, start, text.len());
+            places.room(1).map_err(OutOfMemory::error)?;
+            found.room(1).map_err(OutOfMemory::error)?;
             let place = *places.entry(id).or_insert(found.len());
             match found.get_mut(place) {
                 Some(known) => *known = entry,
@@ -138,30 +141,33 @@ impl Names {
 
         // Two names are there whatever the plane says: that of an unknown id, and long_name.
         let mut last = None;
-        self.add_key(&mut last, "");
+        self.ranks.room(found.len()).map_err(OutOfMemory::error)?;
+        self.add_key(&mut last, "")?;
         let mut long_name = None;
         for (id, start, end) in found {
             let name = &text[start..end];
             if long_name.is_none() && name >= "long_name" {
-                long_name = Some(self.add_key(&mut last, "long_name"));
+                long_name = Some(self.add_key(&mut last, "long_name")?);
             }
-            let rank = self.add_key(&mut last, name);
+            let rank = self.add_key(&mut last, name)?;
             self.ranks.insert(id, rank);
         }
-        Ok(long_name.unwrap_or_else(|| self.add_key(&mut last, "long_name")))
+        long_name.map_or_else(|| self.add_key(&mut last, "long_name"), Ok)
     }
 
     /// The rank of `name`, which does not sort before the `last` one.
-    fn add_key<'t>(&mut self, last: &mut Option<&'t str>, name: &'t str) -> Rank {
+    fn add_key<'t>(&mut self, last: &mut Option<&'t str>, name: &'t str) -> Result<Rank> {
         if *last != Some(name) {
             *last = Some(name);
             let start = self.arena.len();
+            self.arena.room(quoted(name.len())).map_err(OutOfMemory::error)?;
+            self.keys.room(1).map_err(OutOfMemory::error)?;
             self.style.put_quoted(&mut self.arena, name.as_bytes());
             let hidden = HIDDEN_STATS.contains(&name);
             self.keys.push(Key { start, end: self.arena.len(), hidden, is_step_name: name == "step_name" });
         }
         // Each name takes two bytes of an entry of at least four in a file that fits a disk; past 2^32 the last repeats.
-        Rank::try_from(self.keys.len() - 1).unwrap_or(Rank::MAX)
+        Ok(Rank::try_from(self.keys.len() - 1).unwrap_or(Rank::MAX))
     }
 
     fn load_kinds(&mut self, window: &mut Window<'_>, plane: Extent, long_name: Rank) -> Result<()> {
@@ -175,7 +181,7 @@ impl Names {
             }
             let mut name = self.text(window, metadata.name)?;
             if metadata.display_name.len != 0 {
-                args.push(Arg { rank: long_name, value: name });
+                room::push(&mut args, Arg { rank: long_name, value: name }).map_err(OutOfMemory::error)?;
                 name = self.text(window, metadata.display_name)?;
             }
             let mut many = MANY_ARGS;
@@ -189,12 +195,12 @@ impl Names {
                 if key.is_step_name {
                     name = value;
                 }
-                push_last(&mut args, Arg { rank, value }, |arg| arg.rank, &mut many);
-                Ok(())
+                push_last(&mut args, Arg { rank, value }, |arg| arg.rank, &mut many)
             })?;
-            keep_last(&mut args, |arg| arg.rank);
+            keep_last(&mut args, |arg| arg.rank)?;
             let start = self.args.len();
-            self.args.extend_from_slice(&args);
+            room::extend(&mut self.args, &args).map_err(OutOfMemory::error)?;
+            self.kinds.room(1).map_err(OutOfMemory::error)?;
             self.kinds.insert(metadata.id, Kind { hidden, name, args: (start, self.args.len()) });
             Ok(())
         })
@@ -209,12 +215,15 @@ impl Names {
             return Ok(Text::Source(extent));
         }
         let start = self.arena.len();
-        self.style.put_quoted(&mut self.arena, window.piece(extent)?);
+        let piece = window.piece(extent)?;
+        self.arena.room(quoted(piece.len())).map_err(OutOfMemory::error)?;
+        self.style.put_quoted(&mut self.arena, piece);
         Ok(Text::Rendered(start, self.arena.len()))
     }
 
     fn value(&mut self, window: &mut Window<'_>, value: Value) -> Result<Text> {
         let start = self.arena.len();
+        self.arena.room(LONGEST_NUMBER).map_err(OutOfMemory::error)?;
         match value {
             Value::Str(extent) => return self.text(window, extent),
             Value::Bytes(_) => return Ok(self.opaque()),
@@ -223,6 +232,14 @@ impl Names {
         }
         Ok(Text::Rendered(start, self.arena.len()))
     }
+}
+
+/// Bytes of the longest number, with its quotes.
+const LONGEST_NUMBER: usize = 32;
+
+/// Bytes that a text takes at most as a JSON string.
+fn quoted(len: usize) -> usize {
+    len.saturating_mul(LONGEST_ESCAPE).saturating_add(2)
 }
 
 /// Appends the number that a value is, as a JSON string.
@@ -240,31 +257,43 @@ pub(super) fn put_number(out: &mut Vec<u8>, value: Value) {
 
 /// Adds an argument. Where there are `many` the doubles are dropped, so that no more are kept than the plane has names.
 #[inline]
-pub(in crate::export) fn push_last<T>(args: &mut Vec<T>, arg: T, rank: impl Fn(&T) -> Rank, many: &mut usize) {
-    args.push(arg);
+pub(in crate::export) fn push_last<T: Copy>(
+    args: &mut Vec<T>,
+    arg: T,
+    rank: impl Fn(&T) -> Rank,
+    many: &mut usize,
+) -> Result<()> {
+    room::push(args, arg).map_err(OutOfMemory::error)?;
     if args.len() >= *many {
-        keep_last(args, rank);
+        keep_last(args, rank)?;
         *many = MANY_ARGS.max(2 * args.len());
     }
+    Ok(())
 }
 
 /// Sorts by rank and keeps the last of each; the order within a rank is the order of arrival.
-pub(in crate::export) fn keep_last<T>(args: &mut Vec<T>, rank: impl Fn(&T) -> Rank) {
+pub(in crate::export) fn keep_last<T: Copy>(args: &mut Vec<T>, rank: impl Fn(&T) -> Rank) -> Result<()> {
     if args.windows(2).all(|pair| rank(&pair[0]) < rank(&pair[1])) {
-        return;
+        return Ok(());
     }
-    args.sort_by_key(&rank);
-    // dedup keeps the first of its equals, so it works from the back.
-    args.reverse();
-    args.dedup_by_key(|arg| rank(arg));
-    args.reverse();
+    // With their places, since a sort that keeps the order of equals allocates.
+    let places = args.iter().copied().enumerate();
+    let mut placed = room::collect(places, args.len()).map_err(OutOfMemory::error)?;
+    placed.sort_unstable_by_key(|(place, arg)| (rank(arg), *place));
+    args.clear();
+    for (_, arg) in placed {
+        match args.last_mut().filter(|last| rank(last) == rank(&arg)) {
+            Some(last) => *last = arg,
+            None => args.push(arg), // there is room for as many as there were
+        }
+    }
+    Ok(())
 }
 
 /// Appends a text of the source to a string, what is not UTF-8 replaced.
 pub(in crate::export) fn read_text(window: &mut Window<'_>, extent: Extent, out: &mut String) -> Result<()> {
     if extent.len <= PIECE {
-        out.push_str(&String::from_utf8_lossy(window.piece(extent)?));
-        return Ok(());
+        return push_text(out, window.piece(extent)?);
     }
     let mut bytes = Vec::new();
     let Extent { mut at, mut len } = extent;
@@ -279,7 +308,20 @@ pub(in crate::export) fn read_text(window: &mut Window<'_>, extent: Extent, out:
         at += done;
         len -= done;
     }
-    out.push_str(&String::from_utf8_lossy(&bytes));
+    push_text(out, &bytes)
+}
+
+/// Appends a text, what is not UTF-8 replaced.
+fn push_text(out: &mut String, bytes: &[u8]) -> Result<()> {
+    const REPLACEMENT: &str = "\u{fffd}";
+    out.room(bytes.len()).map_err(OutOfMemory::error)?;
+    for chunk in bytes.utf8_chunks() {
+        out.room(chunk.valid().len() + REPLACEMENT.len()).map_err(OutOfMemory::error)?;
+        out.push_str(chunk.valid());
+        if !chunk.invalid().is_empty() {
+            out.push_str(REPLACEMENT);
+        }
+    }
     Ok(())
 }
 
@@ -298,7 +340,7 @@ mod tests {
         ];
         for (given, expected) in rows {
             let mut args = given.to_vec();
-            keep_last(&mut args, |arg| arg.0);
+            keep_last(&mut args, |arg| arg.0).expect("there is memory");
             assert_eq!(args, expected);
         }
     }
@@ -307,10 +349,10 @@ mod tests {
     fn no_more_arguments_are_kept_than_there_are_names() {
         let (mut args, mut many) = (Vec::new(), MANY_ARGS);
         for value in 0..100_000_u32 {
-            push_last(&mut args, (value % 10, value), |arg| arg.0, &mut many);
+            push_last(&mut args, (value % 10, value), |arg| arg.0, &mut many).expect("there is memory");
             assert!(args.len() < MANY_ARGS);
         }
-        keep_last(&mut args, |arg| arg.0);
+        keep_last(&mut args, |arg| arg.0).expect("there is memory");
         let expected: Vec<_> = (0..10).map(|rank| (rank, 99_990 + rank)).collect();
         assert_eq!(args, expected);
     }

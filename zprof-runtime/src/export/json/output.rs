@@ -3,9 +3,13 @@
 use std::io::Write;
 
 use crate::export::text::{open_character, put_ascii_string, put_micros, put_rounded_micros, put_string};
+use crate::room::{self, OutOfMemory};
 use crate::xspace::window::{Extent, PIECE, Window};
 use crate::xspace::wire::wide;
 use crate::{Error, Result};
+
+/// Bytes that one byte takes at most in a JSON string.
+pub(super) const LONGEST_ESCAPE: usize = 6;
 
 /// Bytes gathered before a write.
 const BATCH: usize = 64 << 10;
@@ -58,8 +62,11 @@ pub(super) struct Output<'w> {
 }
 
 impl<'w> Output<'w> {
-    pub(super) fn new(out: &'w mut dyn Write, style: Style) -> Self {
-        Self { out, style, buffer: Vec::with_capacity(2 * BATCH), first: true }
+    pub(super) fn new(out: &'w mut dyn Write, style: Style) -> Result<Self> {
+        // A batch, and behind it a piece whose every byte is escaped.
+        #[allow(clippy::cast_possible_truncation)] // 64 KiB
+        const ROOM: usize = 2 * BATCH + LONGEST_ESCAPE * PIECE as usize;
+        Ok(Self { out, style, buffer: room::with_room(ROOM).map_err(OutOfMemory::error)?, first: true })
     }
 
     #[inline]

@@ -29,15 +29,14 @@ impl Args {
         self.flows = Flows::default();
         let event = read_event_with(window, body, |window, stat| {
             let stat = read_stat(window, stat)?;
-            self.note(names, &stat);
-            Ok(())
+            self.note(names, &stat)
         })?;
-        keep_last(&mut self.own, |arg| arg.0);
+        keep_last(&mut self.own, |arg| arg.0)?;
         Ok(event)
     }
 
     #[inline]
-    fn note(&mut self, names: &Names, stat: &Stat) {
+    fn note(&mut self, names: &Names, stat: &Stat) -> Result<()> {
         let rank = names.rank(stat.metadata_id);
         let key = names.key(rank);
         match key.role {
@@ -46,8 +45,9 @@ impl Args {
             role => self.flows.note(role, stat.value),
         }
         if !key.hidden && stat.value != Value::Unset {
-            push_last(&mut self.own, (rank, stat.value), |arg| arg.0, &mut self.many);
+            push_last(&mut self.own, (rank, stat.value), |arg| arg.0, &mut self.many)?;
         }
+        Ok(())
     }
 
     /// Takes out the last number, which is a counter's sample; its rank and value.

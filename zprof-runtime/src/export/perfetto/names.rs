@@ -212,10 +212,9 @@ impl Names {
                 if key.role == Role::StepName {
                     name = self.add_name(value);
                 }
-                push_last(&mut args, Arg { rank, value }, |arg| arg.rank, &mut many);
-                Ok(())
+                push_last(&mut args, Arg { rank, value }, |arg| arg.rank, &mut many)
             })?;
-            keep_last(&mut args, |arg| arg.rank);
+            keep_last(&mut args, |arg| arg.rank)?;
             let start = self.args.len();
             self.args.extend_from_slice(&args);
             self.kinds.insert(metadata.id, Kind { hidden, name, category, args: (start, self.args.len()) });

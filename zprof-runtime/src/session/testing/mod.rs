@@ -39,7 +39,8 @@ pub use self::values::{Arg, Counter, Mark, Recorded, Scope, Thread};
 use super::{Place, ProfilerOptions, check, check_system, settings};
 use crate::clock::Source;
 use crate::error::{Error, ErrorKind, Result};
-use crate::record::recording::{Recording, recycle};
+use crate::record::recording::Recording;
+use crate::room::OutOfMemory;
 use crate::{ENABLED, os};
 
 /// Whose turn it is among the tests of this process.
@@ -186,7 +187,7 @@ impl Session {
 
     fn read(mut self, threads: Option<&BTreeSet<u64>>) -> Result<Recorded> {
         let Some(recording) = self.recording.take() else { return Ok(Recorded::default()) };
-        let recorded = recording.stop();
+        let recorded = recording.stop().map_err(OutOfMemory::error)?;
         let steps = std::mem::take(&mut self.clock.state().steps);
         read::read(recorded, threads, self.tid, &steps, &self.options)
     }
@@ -195,7 +196,8 @@ impl Session {
 impl Drop for Session {
     fn drop(&mut self) {
         if let Some(recording) = self.recording.take() {
-            recording.stop().streams.into_iter().for_each(recycle);
+            // Dropped, a record gives its chunks back.
+            drop(recording.stop());
         }
         BUSY.set(false);
     }

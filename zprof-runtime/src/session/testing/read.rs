@@ -16,7 +16,8 @@ use super::values::{Arg, Counter, Mark, Recorded, Scope, Thread};
 use crate::clock::Timeline;
 use crate::error::{Error, ErrorKind, Result};
 use crate::record::recording;
-use crate::session::{ProfilerOptions, Unplaced, counters, crossings, host, warnings};
+use crate::room::OutOfMemory;
+use crate::session::{ProfilerOptions, Unplaced, cause_of_losses, counters, crossings, host, warnings};
 
 /// Line ids from here on are no thread's.
 #[allow(clippy::cast_possible_wrap)] // 2^30
@@ -60,11 +61,11 @@ fn read_part(
     options: &ProfilerOptions,
     numbers: &mut Numbers,
 ) -> Result<Recorded> {
-    let host = host::convert(recorded);
-    let mut told = warnings(&host.losses, unplaced, &[], options);
+    let host = host::convert(recorded).map_err(OutOfMemory::error)?;
+    let mut told = warnings(&host.losses, unplaced, &[], &cause_of_losses(recorded.was_short, options));
     told.extend(crossings(&host));
     let dropped_scopes = host.losses.iter().map(|loss| loss.scopes).sum::<u64>() + unplaced.scopes();
-    let bytes = host.plane.into_pieces().concat();
+    let bytes = host.plane.into_pieces().map_err(OutOfMemory::error)?.concat();
     let space = XSpace::decode(bytes.as_slice()).map_err(|error| {
         Error::with_source(ErrorKind::InvalidData, "failed to read back what a test has recorded", error)
     })?;

@@ -1,0 +1,49 @@
+//! Too little memory is an error or a counted loss, and never the end of the program.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+/// Plays a part of `tests/src/bin/starved.rs`, which must end well: what it printed.
+fn play(part: &str, folder: &Path, number: &str) -> String {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_starved"));
+    // Where the program is about to end for want of memory, the standard library would wait for itself.
+    command.env_remove("RUST_BACKTRACE");
+    let Output { status, stdout, stderr } =
+        command.arg(part).arg(folder).arg(number).output().expect("the program can be run");
+    let (stdout, stderr) = (String::from_utf8_lossy(&stdout), String::from_utf8_lossy(&stderr));
+    assert!(status.success(), "`{part} {number}` ended with {status}\n{stdout}\n{stderr}");
+    stdout.into_owned()
+}
+
+#[test]
+fn any_large_allocation_may_fail() {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    for part in ["one-fails", "all-fail"] {
+        // All is kept; and a ring of a few chunks.
+        for keep in ["0", "40000"] {
+            let rounds = play(part, folder.path(), keep);
+            let rounds: u64 = rounds.trim_end().parse().expect("a number");
+            assert!(rounds > 50, "{part}: {rounds} allocations are too few to be all");
+        }
+    }
+}
+
+#[test]
+fn an_allocator_that_opens_scopes_waits_for_no_lock_of_its_own_thread() {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let scopes = play("scoped", folder.path(), "5");
+    assert!(scopes.trim_end().parse::<u64>().expect("a number") > 0);
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_limited_address_space_never_ends_the_program() {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let mut kib = 0;
+    let mut last = String::new();
+    while kib <= 256 << 10 {
+        last = play("address-space", folder.path(), &kib.to_string());
+        kib += (kib / 4).max(256);
+    }
+    assert!(last.ends_with(" scopes, 0 dropped\n"), "{last}");
+}
