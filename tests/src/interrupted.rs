@@ -73,6 +73,11 @@ fn catch(signal: c_int, handler: usize) {
     assert_eq!(status, 0);
 }
 
+/// The id of this process, as the system's functions take it.
+fn own_process() -> libc::pid_t {
+    libc::pid_t::try_from(std::process::id()).expect("ids of processes are small")
+}
+
 /// Blocks a signal for the calling thread. When this returns, no handler of it runs there any more.
 #[allow(unsafe_code)] // there is no safe way
 fn block(signal: c_int) {
@@ -120,7 +125,7 @@ fn work(n: u64) {
         inner.record("late", n);
         zprof::instant!("mark", n);
         zprof::counter!("count", n);
-        let name = if n % 2 == 0 { "named" } else { "named too" };
+        let name = if n.is_multiple_of(2) { "named" } else { "named too" };
         zprof::scope!(dyn name, n, {});
     }
     // Out of order.
@@ -307,7 +312,7 @@ pub fn storm(folder: &Path) -> Outcome {
             }
             // To whichever thread takes it, this one too.
             // SAFETY: the signal has a handler.
-            unsafe { libc::kill(libc::getpid(), SIGNAL) };
+            unsafe { libc::kill(own_process(), SIGNAL) };
             thread::yield_now();
         }
         block(SIGNAL);
@@ -346,7 +351,7 @@ pub fn restarts(folder: &Path) -> Outcome {
         scope.spawn(|| {
             while !is_over.load(Ordering::Relaxed) {
                 // SAFETY: the signal has a handler; whichever thread takes it.
-                unsafe { libc::kill(libc::getpid(), SIGNAL) };
+                unsafe { libc::kill(own_process(), SIGNAL) };
             }
         });
         let outcome = (0..SESSIONS).try_for_each(|session| {

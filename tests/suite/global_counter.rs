@@ -1,14 +1,14 @@
 //! Sessions on a time-stamp counter that is at fault, and on the system's clock: no scope is lost.
 #![cfg(all(target_arch = "x86_64", target_os = "linux"))] // whose counters a test can change
 
-use std::process::{Command, Output};
+use std::process::Output;
 
 use zprof_tests::profile::{Line, Stat, Stats, line, read_file, stats};
 
 /// What a part of `tests/src/bin/jumping.rs` has recorded: lines, warnings, and the clock that it was recorded with.
 fn play(part: &str) -> (Vec<Line>, Vec<String>, Stat) {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
-    let mut command = Command::new(env!("CARGO_BIN_EXE_jumping"));
+    let mut command = zprof_tests::program(env!("CARGO_BIN_EXE_jumping"));
     let Output { status, stderr, .. } = command.arg(part).arg(folder.path()).output().expect("it can be run");
     assert!(status.success(), "{part}: {status}\n{}", String::from_utf8_lossy(&stderr));
     let path = folder.path().join("plugins/profile/profiling/profiling.xplane.pb");

@@ -40,6 +40,7 @@ mod out_of_memory;
 mod perfetto;
 mod pjrt;
 mod pjrt_example;
+#[cfg(unix)] // owners, modes and links
 mod places;
 mod post_process;
 #[cfg(unix)]

@@ -49,7 +49,7 @@ const UNSAFE: &[&str] = &[
     "zprof-runtime/src/session/ends/unix.rs",
     "zprof-runtime/src/session/ends/windows.rs",
     "zprof-runtime/src/session/platform.rs",
-    "zprof-runtime/src/value.rs",
+    "zprof-runtime/src/value/mod.rs",
     "zprof-runtime/src/value/standard.rs",
 ];
 

@@ -14,7 +14,7 @@ use zprof_tests::profile::{Line, Stat, read_file};
 
 /// A guest as the user of this test.
 fn guest(part: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_guest"));
+    let mut command = zprof_tests::program(env!("CARGO_BIN_EXE_guest"));
     command.args(["0", "-"]).args(part);
     for name in ["ZPROF", "ZPROF_SESSION", "RANK", "SLURM_PROCID"] {
         command.env_remove(name);

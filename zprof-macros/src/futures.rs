@@ -62,22 +62,16 @@ pub(crate) fn async_fn(
     asyncness: usize,
 ) -> TokenStream {
     let recorded = recorded(path, label, args, &function, asyncness);
-    with_the_written(path, args, recorded, &function, &expand::entry(path, args))
+    let (entry, told) = (expand::entry(path, args), outcome::looked_at(path, args, &function));
+    with_the_written(recorded, &function, &quote!(#entry #told))
 }
 
-/// The function that is recorded, and for tools the function as it was written, with `checked`, which has its metadata, in
-/// front of its statements.
-pub(crate) fn with_the_written(
-    path: &TokenStream,
-    args: &Args,
-    recorded: TokenStream,
-    function: &Function,
-    checked: &TokenStream,
-) -> TokenStream {
-    let told = outcome::looked_at(path, args, function);
+/// The function that is recorded, and for tools the function as it was written, with `checked`, in which the metadata and
+/// the types of recorded results are looked at, in front of its statements.
+pub(crate) fn with_the_written(recorded: TokenStream, function: &Function, checked: &TokenStream) -> TokenStream {
     let Parts { attributes, items, rest, span } = Parts::of(&function.body);
     let head = function.head.iter();
-    let body = braced(quote!(#attributes #items #checked #told #rest), span);
+    let body = braced(quote!(#attributes #items #checked #rest), span);
     quote_spanned! {Span::mixed_site()=>
         #[cfg(not(any(clippy, doc)))]
         #recorded
@@ -195,7 +189,7 @@ fn impl_has_anonymous_lifetime(parameters: &TokenStream) -> bool {
                 TokenTree::Group(inner) => {
                     let is_call = inner.delimiter() == Delimiter::Parenthesis
                         && before.and_then(word).is_some_and(|word| word != "mut" && word != "const" && word != "dyn");
-                    if !own_output && !(in_impl && is_call) && search(inner.stream(), in_impl) {
+                    if !(own_output || in_impl && is_call) && search(inner.stream(), in_impl) {
                         return true;
                     }
                 }
@@ -402,7 +396,8 @@ pub(crate) fn tail(path: &TokenStream, label: &str, args: &Args, function: &Func
         let description = expand::description(path, label, args);
         quote_spanned!(Span::mixed_site()=> let __zprof_task = #description;)
     });
-    Some(with_the_written(path, args, quote!(#(#head)* #recorded), function, &checked.into_token_stream()))
+    // The type that the block gives has no name here, so the recorded results are looked at in the recorded function only.
+    Some(with_the_written(quote!(#(#head)* #recorded), function, &checked.into_token_stream()))
 }
 
 /// Where the expression at the end begins, if that is an `async` block or calls on one.

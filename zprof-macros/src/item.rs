@@ -99,7 +99,8 @@ fn function(
     let guard = expand::guard(&expand::opening(&path, &label, args));
     if args.ret.get().is_some() || args.err.get().is_some() {
         let (head, body) = (function.head.iter(), outcome::body(&path, args, &function, &guard));
-        return Some(futures::with_the_written(&path, args, quote!(#(#head)* #body), &function, &guard));
+        let told = outcome::looked_at(&path, args, &function);
+        return Some(futures::with_the_written(quote!(#(#head)* #body), &function, &quote!(#guard #told)));
     }
     let body = body::with_guard(&function.body, &guard);
     let head = function.head;

@@ -20,6 +20,7 @@ mod item;
 mod label;
 mod marks;
 mod outcome;
+mod placeholder;
 mod read;
 mod tokens;
 

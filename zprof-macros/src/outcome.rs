@@ -90,6 +90,7 @@ pub(crate) fn looked_at(path: &TokenStream, args: &Args, function: &Function) ->
     let here = Span::mixed_site();
     let told = told(path, args, true);
     Some(quote_spanned! {here=>
+        #[allow(clippy::ref_option_ref)]
         let __zprof_told = |__zprof_guard: &#path::__private::Guard, __zprof_value: &#(#output)*| { #told };
     })
 }

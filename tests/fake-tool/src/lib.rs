@@ -28,7 +28,7 @@
 //! Lines are written call by call, by one system call each: they are there whatever happens to the process after, a fork's child
 //! writes its own, and no state of a thread is needed when its destructors run. Up to 15 domains have levels of their own.
 
-#![cfg(unix)] // it takes the place of libraries that Linux and macOS have
+#![cfg(all(unix, target_pointer_width = "64"))] // it takes the place of libraries that 64-bit Linux and macOS have
 
 mod log;
 mod nvtx;

@@ -31,7 +31,7 @@ async fn fetch(n: u32) -> u32 {
 fn work(n: u32) {
     zprof::name_thread("worker");
     zprof::scope!("outer", n, text = "some text", opt = Some(n), c = 'x');
-    zprof::scope!(dyn if n % 2 == 0 { "even" } else { "odd" }, n);
+    zprof::scope!(dyn if n.is_multiple_of(2) { "even" } else { "odd" }, n);
     let mut first = zprof::span!("first", n);
     let second = zprof::span!("second");
     first.record("bytes", n);

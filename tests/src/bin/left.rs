@@ -141,8 +141,10 @@ fn fork(mut profiler: Profiler, folder: &Path) -> Outcome {
         if id == 0 {
             zprof::scope!("child", {});
             if part == "own" {
-                profiler.stop()?;
-                fs::remove_file(&path)?;
+                // The parent still writes its run, so the child's profile of it has a name of its own.
+                let beside = profiler.stop()?.ok_or("the child has a session")?;
+                fs::remove_file(beside.protobuf_path)?;
+                fs::remove_file(beside.perfetto_path)?;
                 let mut profiler = Platform::host().profiler(ProfilerOptions::default().repository_path(&own))?;
                 profiler.start()?;
                 work();

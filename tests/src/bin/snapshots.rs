@@ -36,7 +36,7 @@ fn main() {
     let mut found = Found::default();
     let mut sessions = 0;
     while !end.is_here(&found) {
-        session(threads, threads * kib << 10, &end, &mut found);
+        session(threads, (threads * kib) << 10, &end, &mut found);
         sessions += 1;
     }
     let Found { profiles, scopes, with_windows, windows, latest_ns, dropped, lost_guests } = found;

@@ -108,10 +108,11 @@ fn a_stack_overflow_is_written() {
 
 #[test]
 fn a_program_that_aborts_at_panics_is_written() {
-    let arguments =
-        ["rustc", "--quiet", "--release", "-p", "zprof-tests", "--bin", "aborting", "--message-format", "json"];
+    // The setting is that of all crates, as it is for programs that choose it in their profile.
+    let arguments = ["build", "--quiet", "--release", "-p", "zprof-tests", "--bin", "aborting"];
     let mut cargo = Command::new(env!("CARGO"));
-    cargo.current_dir(env!("CARGO_MANIFEST_DIR")).args(arguments).args(["--", "-Cpanic=abort"]);
+    cargo.current_dir(env!("CARGO_MANIFEST_DIR")).args(arguments);
+    cargo.args(["--message-format", "json", "--config", "profile.release.panic=\"abort\""]);
     let output = cargo.output().expect("cargo can be run");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let messages = String::from_utf8(output.stdout).expect("cargo writes UTF-8");

@@ -40,7 +40,8 @@ fn own() -> Own {
     assert_eq!(status, 0, "Linux counts for threads");
     // SAFETY: all of its fields are integers, for which zeros do.
     let usage = unsafe { usage.assume_init() };
-    Own { busy, waits: usage.ru_nvcsw }
+    #[allow(clippy::useless_conversion)] // the type is shorter on 32-bit systems
+    Own { busy, waits: usage.ru_nvcsw.into() }
 }
 
 /// What one thread has met in one round.

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::pin::pin;
-use std::process::Command;
 use std::sync::Barrier;
 use std::task::{Context, Poll, Waker};
 use std::thread;
@@ -208,7 +207,7 @@ fn what_snapshots_hold_costs_the_threads_that_go_on_nothing() {
 
 /// What `snapshots` prints: it fails where a profile lacks a thread, a scope that is open, or a scope that is not counted.
 fn checked(threads: &str, snapshots: &str, kib: &str) {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_snapshots"));
+    let mut command = zprof_tests::program(env!("CARGO_BIN_EXE_snapshots"));
     let output = command.args([threads, snapshots, kib]).output().expect("the program can be run");
     let (stdout, stderr) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "{threads} threads, {kib} KiB each:\n{stdout}\n{stderr}");

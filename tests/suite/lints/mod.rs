@@ -13,25 +13,27 @@ type Found = BTreeSet<(u64, u64, String)>;
 /// The lint that is right only without the attribute: a function that is recorded cannot be `const`.
 const EXCEPT: &str = "clippy::missing_const_for_fn";
 
-/// A package outside of the workspace, with its own target folder, which later runs use again.
+/// A package outside of the workspace, with its own target folder, which later runs use again. Each test has a name of its own
+/// for it, because cargo takes packages of one name in different folders for the same one there.
 struct Package {
+    name: &'static str,
     folder: tempfile::TempDir,
     target: PathBuf,
 }
 
 impl Package {
-    fn new() -> Self {
+    fn new(name: &'static str) -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder can be made");
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the tests are in the repository");
         let zprof = root.join("zprof");
         let manifest = format!(
-            "[package]\nname = \"compared\"\nversion = \"0.1.0\"\nedition = \"2024\"\n[workspace]\n[lib]\npath = \
+            "[package]\nname = \"{name}\"\nversion = \"0.1.0\"\nedition = \"2024\"\n[workspace]\n[lib]\npath = \
              \"lib.rs\"\n[dependencies]\nzprof = {{ path = {zprof:?} }}\n"
         );
         fs::write(folder.path().join("Cargo.toml"), manifest).expect("the folder can be written");
         fs::copy(root.join("Cargo.lock"), folder.path().join("Cargo.lock")).expect("the lock file can be copied");
         let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("lints");
-        Self { folder, target }
+        Self { name, folder, target }
     }
 
     /// Runs a subcommand of cargo on a library of this text.
@@ -57,7 +59,7 @@ impl Package {
         let text = String::from_utf8(output.stdout).expect("cargo writes UTF-8");
         let messages = text.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
         let ours = messages
-            .filter(|message| message["reason"] == "compiler-message" && message["target"]["name"] == "compared");
+            .filter(|message| message["reason"] == "compiler-message" && message["target"]["name"] == self.name);
         let found: Found = ours.filter_map(|message| place(&message["message"])).collect();
         assert!(!found.is_empty(), "{subcommand}: {}", String::from_utf8_lossy(&output.stderr));
         found
@@ -88,7 +90,7 @@ fn place(message: &serde_json::Value) -> Option<(u64, u64, String)> {
 
 #[test]
 fn warnings_are_the_same_with_and_without_the_attribute() {
-    let package = Package::new();
+    let package = Package::new("compared_warnings");
     for subcommand in ["check", "clippy"] {
         package.compare(subcommand, include_str!("warned.in"));
     }
@@ -96,7 +98,7 @@ fn warnings_are_the_same_with_and_without_the_attribute() {
 
 #[test]
 fn errors_are_the_same_with_and_without_the_attribute() {
-    let package = Package::new();
+    let package = Package::new("compared_errors");
     for functions in [include_str!("types.in"), include_str!("borrows.in"), include_str!("names.in")] {
         package.compare("check", functions);
     }
@@ -118,6 +120,6 @@ fn two_hundred_futures_that_await_each_other_compile() {
              future.as_mut().poll(&mut context).is_ready() }\n";
     let last = LEVELS - 1;
     writeln!(text, "pub fn run() -> bool {{ poll(async {{ f{last}(&1).await }}) }}").expect("memory");
-    let output = Package::new().cargo("build", &text);
+    let output = Package::new("deep_futures").cargo("build", &text);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
 }

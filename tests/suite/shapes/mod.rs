@@ -4,6 +4,7 @@
 //! under clippy's strictest groups, so a lint that an expansion trips fails the check.
 
 #![warn(clippy::pedantic, clippy::nursery)]
+#![allow(clippy::unused_async, clippy::manual_async_fn, reason = "the shapes are what users write, with little inside")]
 #![allow(clippy::redundant_pub_crate, reason = "the opposite of rustc's `unreachable_pub`, which the workspace keeps")]
 
 mod arguments;

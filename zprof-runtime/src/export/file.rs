@@ -31,7 +31,6 @@ mod tests {
     use std::ffi::OsString;
     use std::fs;
     use std::io::Write;
-    use std::os::unix::fs::PermissionsExt as _;
 
     use super::*;
     use crate::ErrorKind;
@@ -67,7 +66,10 @@ mod tests {
     }
 
     #[test]
+    #[cfg(unix)] // modes are of Unix
     fn a_replaced_file_keeps_its_mode_and_a_protected_one_is_left() {
+        use std::os::unix::fs::PermissionsExt as _;
+
         let folder = tempfile::tempdir().expect("a folder");
         let target = folder.path().join("out.json");
         fs::write(&target, "old").expect("is written");

@@ -180,6 +180,7 @@ fn is_abandoned(folder: &Folder, name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    #[cfg(unix)]
     use std::fs;
     use std::io::Write as _;
 
@@ -208,6 +209,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg(unix)] // plants a link, and looks for processes
     fn temporary_files_go_when_nobody_writes_them() {
         let (place, folder) = folder();
         let own = process_id();

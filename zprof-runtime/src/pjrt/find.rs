@@ -317,10 +317,9 @@ fn ranked(machine: &impl Machine, mut paths: Vec<PathBuf>) -> Vec<Candidate> {
     paths.into_iter().map(plain).collect()
 }
 
-#[cfg(test)]
+// Libraries and paths have the names that they have there.
+#[cfg(all(test, target_os = "linux"))]
 mod tests {
-    #![cfg(target_os = "linux")] // libraries and paths have the names that they have there
-
     use super::*;
 
     /// A machine whose root is a folder.

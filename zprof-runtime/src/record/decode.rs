@@ -118,13 +118,17 @@ impl<'a> Words<'a> {
         Records { words: self, at }
     }
 
-    /// The ticks of all records, in order.
+    /// The ticks of all records but metadata that was added later, in order. A stream has the metadata of scopes that are
+    /// pinned behind all their begins, so its ticks are in no order, and nothing is shown at them.
     pub(crate) fn ticks(self) -> impl Iterator<Item = u64> {
         let mut records = self.records();
         std::iter::from_fn(move || {
-            let at = records.offset();
-            records.next()?;
-            self.words.get(at).map(|head| head >> 2)
+            loop {
+                let at = records.offset();
+                if !matches!(records.next()?, Record::Note { .. }) {
+                    return self.words.get(at).map(|head| head >> 2);
+                }
+            }
         })
     }
 

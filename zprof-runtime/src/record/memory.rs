@@ -145,9 +145,11 @@ mod tests {
         // SAFETY: the mapping is this long, and this test's alone.
         let bytes = unsafe { std::slice::from_raw_parts_mut(at.as_ptr(), PAGES) };
         bytes.fill(1);
-        // SAFETY: the range is part of the mapping.
-        unsafe { purge(ptr_at(at, 100), 4 * 65_536) };
-        // SAFETY: as above.
+        // SAFETY: the mapping is longer than that.
+        let inside = unsafe { ptr_at(at, 100) };
+        // SAFETY: the range is part of the mapping, and the slice is used no more.
+        unsafe { purge(inside, 4 * 65_536) };
+        // SAFETY: the mapping is this long, and this test's alone.
         let bytes = unsafe { std::slice::from_raw_parts(at.as_ptr(), PAGES) };
         assert!(bytes[..100].iter().all(|byte| *byte == 1), "the page of the first byte stays");
         assert!(bytes[65_536..3 * 65_536].iter().all(|byte| *byte == 0));

@@ -489,7 +489,7 @@ fn assemble(
         scopes,
         threads,
         dropped_scopes,
-        duration: Duration::from_nanos(timeline.end_ps / 1000),
+        duration: Duration::from_nanos(timeline.end_ps.div_ceil(1000)),
         released_bytes,
         warnings,
         unmet_directives,
