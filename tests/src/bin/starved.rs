@@ -72,13 +72,12 @@ impl Other {
         let (begin, may_begin) = mpsc::sync_channel(1);
         let (is_done, done) = mpsc::sync_channel(1);
         thread::Builder::new().name("other".to_owned()).spawn(move || {
-            while may_begin.recv().is_ok() {
+            // Says that it is there, then that the work is done.
+            while is_done.send(()).is_ok() && may_begin.recv().is_ok() {
                 work(1);
-                if is_done.send(()).is_err() {
-                    break;
-                }
             }
         })?;
+        done.recv()?;
         Ok(Self { begin, done })
     }
 }

@@ -15,9 +15,17 @@ mod system {
     const MOST_HEADROOM: usize = 8 << 20;
     const LEAST_HEADROOM: usize = 4 << 20;
 
-    /// Maps `bytes` of zeros. `None` where the system has no more, or would have next to nothing left afterwards.
+    /// Bytes of a page.
+    fn page() -> usize {
+        // SAFETY: sysconf touches no memory.
+        usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4096).max(1)
+    }
+
+    /// Maps `bytes` of zeros, which begin with a page. `None` where the system has no more, or would have next to nothing left
+    /// afterwards.
     pub(crate) fn map(bytes: usize) -> Option<NonNull<u8>> {
-        let headroom = bytes.saturating_mul(4).clamp(LEAST_HEADROOM, MOST_HEADROOM);
+        // In whole pages, since the system gives back no parts of one: the first page of what is kept would go as well.
+        let headroom = bytes.saturating_mul(4).clamp(LEAST_HEADROOM, MOST_HEADROOM).next_multiple_of(page());
         let whole = map_exactly(bytes.checked_add(headroom)?)?;
         // SAFETY: the range is the lower part of the mapping that was just made, and nothing points into it. Systems place
         // a mapping below the one before, so that the upper parts are neighbours and count as one.
@@ -57,8 +65,7 @@ mod system {
     ///
     /// The range must be mapped by [`map`], and nobody may need what it holds.
     pub(crate) unsafe fn purge(at: NonNull<u8>, bytes: usize) {
-        // SAFETY: sysconf touches no memory.
-        let page = usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4096).max(1);
+        let page = page();
         let skipped = at.addr().get().next_multiple_of(page) - at.addr().get();
         let bytes = bytes.saturating_sub(skipped) / page * page;
         if bytes == 0 {
@@ -137,6 +144,21 @@ pub(super) unsafe fn ptr_at(at: NonNull<u8>, bytes: usize) -> NonNull<u8> {
 #[cfg(all(test, unix, not(miri), not(zprof_loom)))]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_mapping_of_any_size_is_there_from_its_first_byte_to_its_last() {
+        // Around the sizes between which the headroom grows with the mapping, and is no whole pages.
+        for bytes in [1, 4096, (1 << 20) + 64, (1 << 20) + 1000, (3 << 19) + 8, (2 << 20) - 8, 4 << 20] {
+            let at = map(bytes).expect("memory");
+            assert_eq!(at.addr().get() % 4096, 0, "{bytes}");
+            // SAFETY: the mapping is this long, and this test's alone.
+            let slice = unsafe { std::slice::from_raw_parts_mut(at.as_ptr(), bytes) };
+            slice.fill(1);
+            assert!(slice.iter().all(|byte| *byte == 1), "{bytes}");
+            // SAFETY: the slice is used no more.
+            unsafe { unmap(at, bytes) };
+        }
+    }
 
     #[test]
     fn a_purged_page_reads_as_zeros_and_its_neighbours_stay() {
