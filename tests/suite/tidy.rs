@@ -79,6 +79,7 @@ const CONDITIONAL: &[&str] = &[
     "zprof-runtime/src/record/pool.rs",
     "zprof-runtime/src/record/registry.rs",
     "zprof-runtime/src/record/ring.rs",
+    "zprof-runtime/src/record/share.rs",
     "zprof-runtime/src/record/slab.rs",
     "zprof-runtime/src/record/thread.rs",
     "zprof-runtime/src/session/copies/mod.rs",

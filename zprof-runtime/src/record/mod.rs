@@ -56,6 +56,7 @@ pub(crate) mod recording;
 mod registry;
 #[allow(unsafe_code)] // the stream is raw memory between two threads
 pub(crate) mod ring;
+mod share;
 #[cfg(not(zprof_loom))]
 mod shown;
 #[allow(unsafe_code)] // finds chunks in blocks of memory
