@@ -3,6 +3,8 @@
 use std::path::Path;
 use std::process::{Command, Output};
 
+use zprof_tests::profile::{Stats, read_file, stats};
+
 /// Plays a part of `tests/src/bin/starved.rs`, which must end well: what it printed.
 fn play(part: &str, folder: &Path, number: &str) -> String {
     let mut command = Command::new(env!("CARGO_BIN_EXE_starved"));
@@ -33,6 +35,21 @@ fn an_allocator_that_opens_scopes_waits_for_no_lock_of_its_own_thread() {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let scopes = play("scoped", folder.path(), "5");
     assert!(scopes.trim_end().parse::<u64>().expect("a number") > 0);
+}
+
+#[test]
+#[cfg(unix)]
+fn a_fork_within_the_recorder_leaves_a_child_that_records() {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    play("forks", folder.path(), "10000000");
+    let after: Vec<Stats> = (0..3000).map(|n| stats([("n", i64::from(n).into())])).collect();
+    for file in ["parent.pb", "child.pb"] {
+        let (lines, ..) = read_file(&folder.path().join(file));
+        let [main] = lines.as_slice() else { panic!("{file}: {lines:?}") };
+        let told: Vec<_> = main.events.iter().filter(|event| event.name == "after").map(|event| &event.stats).collect();
+        assert!(told.iter().copied().eq(&after), "{file}: {} scopes", told.len());
+        assert!(main.events.iter().any(|event| event.name == "open"), "{file}");
+    }
 }
 
 #[test]

@@ -24,6 +24,8 @@ fn main() -> Outcome {
         ["one-fails", folder, keep] => each_fails(Path::new(folder), keep.parse()?, 1),
         ["all-fail", folder, keep] => each_fails(Path::new(folder), keep.parse()?, u64::MAX),
         ["scoped", folder, rounds] => scoped(Path::new(folder), rounds.parse()?),
+        #[cfg(unix)]
+        ["forks", folder, keep] => forks(Path::new(folder), keep.parse()?),
         ["address-space", folder, kib] => address_space(Path::new(folder), kib.parse()?),
         _ => Err(format!("no such part: {arguments:?}").into()),
     }
@@ -162,6 +164,52 @@ fn scoped(folder: &Path, rounds: u32) -> Outcome {
     hook(None);
     let profile = stopped?.ok_or("zprof records nothing")?;
     println!("{}", profile.scopes);
+    Ok(())
+}
+
+/// Forks within the recorder: in an allocation that it makes under its locks. Parent and child go on, and each keeps its profile.
+#[cfg(unix)]
+fn forks(folder: &Path, keep: usize) -> Outcome {
+    use std::cell::Cell;
+
+    thread_local! {
+        /// The next allocation of this thread forks.
+        static ARMED: Cell<bool> = const { Cell::new(false) };
+        /// What the fork has returned.
+        static CHILD: Cell<libc::pid_t> = const { Cell::new(-1) };
+    }
+    let fork = || {
+        if ARMED.take() {
+            // SAFETY: the child has this thread alone, and neither takes a lock that another thread had nor ends in `main`.
+            CHILD.set(unsafe { libc::fork() });
+        }
+    };
+    let options = ProfilerOptions::default().repository_path(folder).keep_last_bytes(keep);
+    let mut profiler = Platform::host().profiler(options)?;
+    profiler.start()?;
+    let open = zprof::span!("open");
+    hook(Some(fork));
+    ARMED.set(true);
+    // A ring makes room for what it is to note whenever it goes on to another chunk.
+    while ARMED.get() {
+        zprof::scope!("before", {});
+    }
+    hook(None);
+    for n in 0..3000_u32 {
+        zprof::scope!("after", n);
+    }
+    drop(open);
+    let profile = profiler.stop()?.ok_or("zprof records nothing")?;
+    let child = CHILD.get();
+    fs::copy(profile.protobuf_path, folder.join(if child == 0 { "child.pb" } else { "parent.pb" }))?;
+    if child == 0 {
+        std::process::exit(0);
+    }
+    let mut status = 0;
+    // SAFETY: the pointer is to a live integer.
+    if unsafe { libc::waitpid(child, &raw mut status, 0) } != child || status != 0 {
+        return Err(format!("the child {child} ended with status {status}").into());
+    }
     Ok(())
 }
 
