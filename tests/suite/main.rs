@@ -46,6 +46,8 @@ mod post_process;
 #[cfg(unix)]
 mod privileged;
 mod shapes;
+#[cfg(target_os = "linux")] // replaces functions of the C library
+mod soak;
 mod summary;
 mod tidy;
 mod writers;
