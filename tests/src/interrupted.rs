@@ -262,7 +262,10 @@ pub fn steps(folder: &Path) -> Outcome {
 pub fn storm(folder: &Path) -> Outcome {
     const THREADS: usize = 4;
     /// The storm goes on until this many handlers have run.
-    const HANDLERS: u64 = 20_000;
+    const HANDLERS: u64 = 5_000;
+    /// How many rounds a thread works for each handler at most: where signals are slow to come, it waits for them, so that
+    /// what it records fits the memory on every machine.
+    const ROUNDS_EACH: u64 = 4;
     /// How many rounds a thread works before it starts another one for a round.
     const ROUNDS: u64 = 200;
     const SIGNAL: c_int = libc::SIGUSR1;
@@ -279,7 +282,15 @@ pub fn storm(folder: &Path) -> Outcome {
                 let this = unsafe { libc::pthread_self() };
                 let _ = ready.send(this);
                 let mut n = 0;
-                while RUNS.load(Ordering::Relaxed) < HANDLERS {
+                loop {
+                    let handlers = RUNS.load(Ordering::Relaxed);
+                    if handlers >= HANDLERS {
+                        break;
+                    }
+                    if n > (handlers + 1) * ROUNDS_EACH {
+                        thread::yield_now();
+                        continue;
+                    }
                     work(n);
                     n += 1;
                     // Memory comes and goes, so that handlers interrupt the allocator too.
