@@ -86,7 +86,7 @@ use crate::xspace::writer::{ERRORS, HOSTNAMES, Plane, StatValue, WARNINGS, put_t
 /// | the process ends by | |
 /// |---|---|
 /// | return from `main`, C's `exit` | written |
-/// | [`std::process::exit`] | written; on Windows it is lost, and a line on standard error says so: stop the profiler or call [`finish`] before |
+/// | [`std::process::exit`] | written; on Windows it is lost: stop the profiler or call [`finish`] before |
 /// | a panic that leaves `main` | written |
 /// | a panic where panics abort (`panic = "abort"`) | written; then the process is aborted |
 /// | [`std::process::abort`], signals, `_exit`, `quick_exit`, `exec` | lost. A library installs no signal handlers unasked: let the program's own handler stop the profiler, or use [`init_from_env`], which does catch signals and aborts. |
