@@ -1,6 +1,6 @@
 //! Takes snapshots of threads that record as fast as they can, and checks that each one has every thread, every open scope and every count.
 //!
-//! usage: snapshots THREADS (SECONDS"s" | SNAPSHOTS) [KIB]
+//! usage: `snapshots THREADS (SECONDS"s" | SNAPSHOTS) [KIB]`
 //!
 //! The threads share `KIB` of memory for each of them, 1024 if it is not said. Sessions follow one another; each has ten snapshots at most
 //! and is stopped while its threads record. Nothing here depends on how fast the machine is or on what else it does: threads may be so fast

@@ -249,7 +249,7 @@ fn round(place: &Path, random: &mut Random, kinds: Kinds, work: &Arc<Work>, tota
         return Ok(());
     }
     for _ in 0..random.below(4) {
-        wait_for_scopes(work, random.below(30_000));
+        wait_for_scopes(work, random.below(10_000));
         if random.one_in(3) {
             fork(&mut profiler, random)?;
             totals.forks += 1;
@@ -257,7 +257,7 @@ fn round(place: &Path, random: &mut Random, kinds: Kinds, work: &Arc<Work>, tota
             snapshot(&plan, totals)?;
         }
     }
-    wait_for_scopes(work, random.below(60_000));
+    wait_for_scopes(work, random.below(20_000));
     stop(profiler, &plan, work, totals)?;
     leaves_nothing_behind(place)
 }
