@@ -29,6 +29,7 @@ static RUNS: AtomicU64 = AtomicU64::new(0);
 const OF_HANDLER: [&str; 4] = ["handler", "handler mark", "handler inner", "handler count"];
 
 /// Instructions that are interrupted yet before [`stepped`] gives up.
+#[cfg(target_arch = "x86_64")]
 static LEFT: AtomicU64 = AtomicU64::new(0);
 
 /// The handler of SIGTRAP: like [`handler`], and lets the rest go uninterrupted when enough has been.
@@ -280,7 +281,7 @@ pub fn storm(folder: &Path) -> Outcome {
             scope.spawn(move || {
                 // SAFETY: the function has no arguments and cannot fail.
                 let this = unsafe { libc::pthread_self() };
-                let _ = ready.send(this);
+                let _ = ready.send(Receiver(this));
                 let mut n = 0;
                 loop {
                     let handlers = RUNS.load(Ordering::Relaxed);
@@ -315,9 +316,9 @@ pub fn storm(folder: &Path) -> Outcome {
                 }
             });
         }
-        let threads: Vec<libc::pthread_t> = is_ready.iter().take(THREADS).collect();
+        let threads: Vec<Receiver> = is_ready.iter().take(THREADS).collect();
         while !is_over.load(Ordering::Acquire) {
-            for &thread in &threads {
+            for &Receiver(thread) in &threads {
                 // SAFETY: the thread waits for `IS_QUIET`.
                 unsafe { libc::pthread_kill(thread, SIGNAL) };
             }
@@ -333,6 +334,13 @@ pub fn storm(folder: &Path) -> Outcome {
     println!("{} signals", RUNS.load(Ordering::Relaxed));
     check(&profile, rounds.into_inner(), MADE.load(Ordering::Relaxed))
 }
+
+/// A thread that signals are sent to.
+struct Receiver(libc::pthread_t);
+
+// SAFETY: the handle names the same thread in every thread of the process. With musl it is a pointer, which is not used as one.
+#[allow(unsafe_code)] // of a handle of the C library
+unsafe impl Send for Receiver {}
 
 /// Nobody sends signals any more.
 static IS_QUIET: AtomicBool = AtomicBool::new(false);

@@ -36,6 +36,7 @@ mod global_values;
 mod interrupted;
 mod json;
 mod lints;
+#[cfg(unix)] // limits the address space, and forks
 mod out_of_memory;
 mod perfetto;
 mod pjrt;

@@ -38,7 +38,6 @@ fn an_allocator_that_opens_scopes_waits_for_no_lock_of_its_own_thread() {
 }
 
 #[test]
-#[cfg(unix)]
 fn a_fork_within_the_recorder_leaves_a_child_that_records() {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     play("forks", folder.path(), "10000000");
