@@ -9,6 +9,7 @@ mod budget;
 mod callgrind;
 mod ceiling;
 mod check;
+mod corpus;
 #[cfg(unix)] // sends signals
 mod from_env;
 mod global_clock;
