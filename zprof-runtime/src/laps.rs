@@ -25,8 +25,13 @@ struct Lap {
 }
 
 impl Laps {
-    /// The laps of these anchors, and the anchors in steady ticks.
+    /// The laps of these anchors, and the anchors in steady ticks. They may come in any order: the helper thread may take one
+    /// while another thread stops the session, so that one before the last is the later one. The monotonic clock has the order.
     pub(crate) fn of(anchors: &[Anchor]) -> Result<(Self, Vec<Anchor>)> {
+        let mut ordered: Vec<Anchor> = room::with_room(anchors.len())?;
+        ordered.extend_from_slice(anchors);
+        ordered.sort_unstable_by_key(|anchor| anchor.monotonic_ns);
+        let anchors = ordered.as_slice();
         let start = anchors.first().map_or(0, |first| first.tick);
         let mut laps = Vec::new();
         room::push(&mut laps, Lap { lowest: start, highest: u64::MAX, shift: 0 })?;
@@ -116,6 +121,15 @@ mod tests {
     }
 
     const S: u64 = 1_000_000_000;
+
+    #[test]
+    fn an_anchor_that_is_noted_late_is_no_step_back() {
+        let anchor = |at: u64| Anchor { tick: at, monotonic_ns: at, realtime_ns: 0, width: 0 };
+        let [start, stop, helpers] = [anchor(10), anchor(20), anchor(21)];
+        let (laps, steady) = Laps::of(&[start, helpers, stop]).expect("there is memory");
+        assert_eq!(laps.steps(), 0);
+        assert_eq!(steady.iter().map(|anchor| anchor.tick).collect::<Vec<_>>(), [10, 20, 21]);
+    }
 
     #[test]
     fn anchors_that_go_forward_are_one_lap() {
