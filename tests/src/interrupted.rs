@@ -338,8 +338,8 @@ pub fn storm(folder: &Path) -> Outcome {
 /// A thread that signals are sent to.
 struct Receiver(libc::pthread_t);
 
-// SAFETY: the handle names the same thread in every thread of the process. With musl it is a pointer, which is not used as one.
 #[allow(unsafe_code)] // of a handle of the C library
+// SAFETY: the handle names the same thread in every thread of the process. With musl it is a pointer, which is not used as one.
 unsafe impl Send for Receiver {}
 
 /// Nobody sends signals any more.
