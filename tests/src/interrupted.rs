@@ -20,7 +20,7 @@ use zprof_proto::{XLine, XPlane, XSpace};
 
 type Outcome<T = ()> = Result<T, Box<dyn Error>>;
 
-/// What handlers have made while a session ran.
+/// Number of scopes that handlers have made while a session ran.
 static MADE: AtomicU64 = AtomicU64::new(0);
 /// How often a handler ran.
 static RUNS: AtomicU64 = AtomicU64::new(0);

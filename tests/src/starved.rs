@@ -34,7 +34,7 @@ pub fn feed() -> u64 {
     fail(u64::MAX, 0)
 }
 
-/// What each allocation calls before it is made, and each memory before it is freed, if anything.
+/// The function that is called before each allocation and before memory is freed, if there is one.
 static HOOK: RwLock<Option<fn()>> = RwLock::new(None);
 
 thread_local! {

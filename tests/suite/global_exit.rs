@@ -7,7 +7,7 @@ use std::process::Output;
 use tempfile::TempDir;
 use zprof_tests::profile::{Stats, line, read_file, stats};
 
-/// What a part of `tests/src/bin/left.rs` has left.
+/// The result of a part of `tests/src/bin/left.rs`.
 struct Ended {
     code: Option<i32>,
     stdout: String,
@@ -29,7 +29,7 @@ impl Ended {
         whole(&self.folder.path().join("plugins/profile/profiling"))
     }
 
-    /// What the threads did, by name and in order.
+    /// The events of the threads, by name and in order.
     fn told(&self) -> Vec<(String, Vec<(String, Stats)>)> {
         told(&self.path())
     }

@@ -134,7 +134,7 @@ fn the_default_place_is_the_first_users_and_others_have_their_own() {
     assert_eq!((told, warned.as_str()), (format!("{path}\n"), ""));
 }
 
-/// What is left to see where no other user can be played.
+/// The checks that remain where no other user can be played.
 fn assert_alone() {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let place = folder.path().join("xprof");

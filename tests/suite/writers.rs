@@ -187,7 +187,7 @@ fn files_of_a_pair_are_of_one_session_whoever_reads_and_however_many_write() {
         assert_eq!(ended, [true; WRITERS]);
         reader.join().expect("the reader finds no two sessions")
     });
-    // What is left are pairs, too: that of the usual name, and those of second writers.
+    // The remaining files are pairs, too: that of the usual name, and those of second writers.
     let mut left: BTreeMap<String, [Option<i64>; 2]> = BTreeMap::new();
     for name in names(&run) {
         if let Some(host) = name.strip_suffix(".xplane.pb") {

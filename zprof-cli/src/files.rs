@@ -19,7 +19,7 @@ static OPEN: Mutex<VecDeque<(u64, Arc<File>)>> = Mutex::new(VecDeque::new());
 #[derive(Debug)]
 pub(crate) struct LazyFile {
     path: PathBuf,
-    /// What tells it from another file that may get its name.
+    /// Device and number, which tell it from another file that may get its name.
     identity: Identity,
     number: u64,
 }

@@ -9,7 +9,7 @@ use crate::errors::Errors;
 use crate::futures::block_end;
 use crate::tokens::{group, is_punct, is_word, word};
 
-/// What is open at an `.await` of the same block.
+/// Scopes that are open at an `.await` of the same block.
 enum Held {
     /// A `scope!` or `step!` statement, to the end of the block.
     Scope,

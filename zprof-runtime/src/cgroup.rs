@@ -8,7 +8,7 @@ pub(crate) fn memory_left() -> Option<u64> {
     if cfg!(target_os = "linux") { memory_left_in(Path::new("/")) } else { None }
 }
 
-/// The same with another root of the file system, for tests.
+/// Like the function above, with another root of the file system, for tests.
 fn memory_left_in(root: &Path) -> Option<u64> {
     let groups = fs::read_to_string(root.join("proc/self/cgroup")).ok()?;
     let hierarchies = root.join("sys/fs/cgroup");
@@ -26,7 +26,7 @@ fn memory_left_in(root: &Path) -> Option<u64> {
     left.min()
 }
 
-/// What is left of the limits of a group and those around it. Inside of a container its path may be one of the world outside, or
+/// The memory that the limits of a group and those around it leave. Inside of a container its path may be one of the world outside, or
 /// may not be there: then the hierarchy's own files are the container's.
 fn least_left(hierarchy: &Path, path: &str, [limit, usage]: [&str; 2]) -> Option<u64> {
     let path = Path::new(path.trim_start_matches('/'));
@@ -49,7 +49,7 @@ fn number(path: &Path) -> Option<u64> {
 mod tests {
     use super::*;
 
-    /// What is left by these files, of which the first is the list of groups.
+    /// The memory that is left according to these files, of which the first is the list of groups.
     fn left(groups: &str, files: &[(&str, &str)]) -> Option<u64> {
         let root = tempfile::tempdir().expect("a temporary folder can be made");
         for (path, text) in [("proc/self/cgroup", groups)].iter().chain(files) {

@@ -38,7 +38,7 @@ fn is_invisible(character: char) -> bool {
     )
 }
 
-/// What shows in place of a character: a space for a control character, U+FFFD for one without a shape, else the character.
+/// The character that is shown in place of another: a space for a control character, U+FFFD for one without a shape, else the character.
 #[must_use]
 pub fn shown(character: char) -> char {
     if character.is_control() {

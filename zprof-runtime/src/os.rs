@@ -191,7 +191,7 @@ pub(crate) fn in_signal_handler() -> bool {
 fn has_signal_frame() -> bool {
     use std::ffi::{c_int, c_void};
 
-    /// What the unwinder knows of a frame.
+    /// State of the unwinder for a frame.
     #[repr(C)]
     struct Context([u8; 0]);
 

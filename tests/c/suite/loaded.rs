@@ -44,7 +44,7 @@ impl Copy {
     }
 }
 
-/// What a profile says of another copy, which is in this file.
+/// The warning of a profile about another copy, which is in this file.
 fn other_copy(object: &Path) -> String {
     format!(
         "another copy of zprof in this process, in `{}`, has sessions of its own: its scopes are in its own profiles and not in \
@@ -53,7 +53,7 @@ fn other_copy(object: &Path) -> String {
     )
 }
 
-/// The same text with the whole path of the program, which the loader may call as it was called.
+/// This text with the whole path of the program, which the loader may call as it was called.
 fn real(text: &str) -> String {
     let mut parts: Vec<String> = text.split('`').map(str::to_owned).collect();
     let path = std::fs::canonicalize(&parts[1]).expect("it is a file");

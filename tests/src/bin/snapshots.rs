@@ -61,7 +61,7 @@ impl End {
     }
 }
 
-/// What all profiles together have.
+/// The contents of all profiles together.
 #[derive(Default)]
 struct Found {
     profiles: usize,

@@ -175,7 +175,7 @@ fn forks(folder: &Path, keep: usize) -> Outcome {
     thread_local! {
         /// The next allocation of this thread forks.
         static ARMED: Cell<bool> = const { Cell::new(false) };
-        /// What the fork has returned.
+        /// The number that the fork has returned.
         static CHILD: Cell<libc::pid_t> = const { Cell::new(-1) };
     }
     let fork = || {

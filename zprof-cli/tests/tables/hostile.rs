@@ -38,7 +38,7 @@ fn on_terminal(arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).expect("the command writes UTF-8").replace("\r\n", "\n")
 }
 
-/// What may stand in output for people.
+/// Characters that may stand in output for people.
 fn assert_harmless(text: &str, arguments: &[&str]) {
     let acting: Vec<char> = text.chars().filter(|c| !is_printable(*c) && !matches!(c, '\n' | '\t')).collect();
     assert_eq!(acting, Vec::<char>::new(), "{arguments:?}: {text:?}");

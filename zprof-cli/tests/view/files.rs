@@ -186,7 +186,7 @@ fn opened(programs: &Path, stderr: Stdio) -> Served {
     Served::started(&mut command)
 }
 
-/// What the launcher of browsers is given: whatever other users see of it.
+/// The address that the launcher of browsers is given, which other users can see.
 fn asked(served: impl FnOnce(&Path) -> Served) -> (Served, String) {
     let programs = desktop("echo \"$#:$1\" > \"${0%/*}/asked\"");
     let asked = programs.path().join("asked");

@@ -93,7 +93,7 @@ impl Backend for Nvtx {
     }
 }
 
-/// What the variable names, unless the program runs with raised privileges. It is often emptied to be unset.
+/// The library that the variable names, unless the program runs with raised privileges. It is often emptied to be unset.
 fn injection() -> Option<OsString> {
     environment::variable(INJECTION)
 }

@@ -37,7 +37,7 @@ impl Draft {
     ///
     /// # Errors
     ///
-    /// What the system reports.
+    /// The error that the system reports.
     pub fn create(folder: &Folder) -> io::Result<Self> {
         let folder = folder.try_clone()?;
         let mut attempt = 0;
@@ -73,7 +73,7 @@ impl Draft {
     ///
     /// # Errors
     ///
-    /// What the system reports.
+    /// The error that the system reports.
     pub fn sync(&self) -> io::Result<()> {
         sync_file(&self.file)
     }
@@ -83,7 +83,7 @@ impl Draft {
     ///
     /// # Errors
     ///
-    /// What the system reports, and an older file that is write-protected; the draft is removed then.
+    /// The error that the system reports, and an older file that is write-protected; the draft is removed then.
     pub fn keep(mut self, name: impl AsRef<OsStr>) -> io::Result<File> {
         if let Some(old) = self.folder.status(&name)?.filter(|old| old.kind == Kind::File) {
             system::keep_mode(&self.file, &old)?;
@@ -129,7 +129,7 @@ impl Drop for Draft {
 ///
 /// # Errors
 ///
-/// That, and what the system reports.
+/// The errors of this module, and any error that the system reports.
 pub fn protected(folder: &Folder, name: impl AsRef<OsStr>) -> io::Result<()> {
     match folder.status(name)? {
         Some(old) if system::is_protected(&old) => {

@@ -136,7 +136,7 @@ pub(super) fn follow(path: &Path) -> io::Result<PathBuf> {
 ///
 /// # Errors
 ///
-/// What the system reports.
+/// The error that the system reports.
 pub fn claim(path: &Path) -> io::Result<()> {
     fs::create_dir_all(path)
 }

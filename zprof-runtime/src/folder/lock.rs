@@ -54,7 +54,7 @@ impl Folder {
     ///
     /// # Errors
     ///
-    /// What the system reports, and a lock's name that stands for something else.
+    /// The error that the system reports, and a lock's name that stands for something else.
     pub fn lock(&self, name: &str) -> io::Result<Locked> {
         let file_name = format!(".zprof-{name}{LOCK}");
         let mut tries = 0;
@@ -97,7 +97,7 @@ impl Folder {
     ///
     /// # Errors
     ///
-    /// What the system reports, also where folders cannot be locked.
+    /// The error that the system reports, also where folders cannot be locked.
     pub fn lock_whole(&self, is_alone: bool) -> io::Result<Option<Lock>> {
         let file = self.system.reopen()?;
         let is_locked = if is_alone { system::lock(&file)? } else { system::lock_shared(&file)? };

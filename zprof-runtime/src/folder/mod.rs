@@ -35,7 +35,7 @@ pub enum Links {
     None,
 }
 
-/// What a name in a folder stands for. A link is itself here, and not what it leads to.
+/// The entry that a name in a folder stands for. A link is itself here, and not what it leads to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Status {
     /// Kind of the entry.
@@ -77,7 +77,7 @@ impl Folder {
     ///
     /// # Errors
     ///
-    /// What the system reports, and links that are not followed.
+    /// The error that the system reports, and links that are not followed.
     pub fn open(path: &Path) -> io::Result<Self> {
         let (system, is_shared) = system::walk(path, false)?;
         Ok(Self { system, path: path.to_owned(), is_shared })
@@ -97,7 +97,7 @@ impl Folder {
     ///
     /// # Errors
     ///
-    /// What the system reports, and links that are not followed.
+    /// The error that the system reports, and links that are not followed.
     pub fn enter(&self, name: impl AsRef<OsStr>, links: Links) -> io::Result<Self> {
         let (system, is_shared) = self.system.enter(name.as_ref(), links, self.is_shared)?;
         Ok(Self { system, path: self.path.join(name.as_ref()), is_shared })
@@ -107,7 +107,7 @@ impl Folder {
     ///
     /// # Errors
     ///
-    /// What the system reports: [`AlreadyExists`](io::ErrorKind::AlreadyExists) where there is something of this name.
+    /// The error that the system reports: [`AlreadyExists`](io::ErrorKind::AlreadyExists) where there is something of this name.
     pub fn make(&self, name: impl AsRef<OsStr>) -> io::Result<Self> {
         self.system.make(name.as_ref(), self.is_shared)?;
         // Whoever may write to this folder could have put another into its place; a link is not followed.
@@ -118,7 +118,7 @@ impl Folder {
     ///
     /// # Errors
     ///
-    /// What the system reports.
+    /// The error that the system reports.
     pub fn create_new(&self, name: impl AsRef<OsStr>) -> io::Result<File> {
         self.system.create_new(name.as_ref(), self.is_shared)
     }
@@ -127,7 +127,7 @@ impl Folder {
     ///
     /// # Errors
     ///
-    /// What the system reports.
+    /// The error that the system reports.
     pub fn status(&self, name: impl AsRef<OsStr>) -> io::Result<Option<Status>> {
         match self.system.status(name.as_ref()) {
             Ok(status) => Ok(Some(status)),
@@ -140,7 +140,7 @@ impl Folder {
     ///
     /// # Errors
     ///
-    /// What the system reports.
+    /// The error that the system reports.
     pub fn rename(&self, from: impl AsRef<OsStr>, to: impl AsRef<OsStr>) -> io::Result<()> {
         self.system.rename(from.as_ref(), to.as_ref())
     }
@@ -149,7 +149,7 @@ impl Folder {
     ///
     /// # Errors
     ///
-    /// What the system reports.
+    /// The error that the system reports.
     pub fn remove(&self, name: impl AsRef<OsStr>) -> io::Result<bool> {
         match self.system.remove(name.as_ref()) {
             Ok(()) => Ok(true),
@@ -162,7 +162,7 @@ impl Folder {
     ///
     /// # Errors
     ///
-    /// What the system reports.
+    /// The error that the system reports.
     pub fn remove_folder(&self, name: impl AsRef<OsStr>) -> io::Result<()> {
         self.system.remove_folder(name.as_ref())
     }
@@ -171,7 +171,7 @@ impl Folder {
     ///
     /// # Errors
     ///
-    /// What the system reports of the disk.
+    /// The error that the system reports of the disk.
     pub fn sync(&self) -> io::Result<()> {
         self.system.sync().or_else(unless_unsupported)
     }
@@ -183,17 +183,17 @@ impl Folder {
     ///
     /// # Errors
     ///
-    /// What the system reports.
+    /// The error that the system reports.
     pub fn names(&self) -> io::Result<Vec<String>> {
         let entries = fs::read_dir(&self.path)?;
         entries.filter_map(|entry| entry.map(|entry| entry.file_name().into_string().ok()).transpose()).collect()
     }
 
-    /// The same open folder once more.
+    /// Another handle of this open folder.
     ///
     /// # Errors
     ///
-    /// What the system reports, such as too many open files.
+    /// The error that the system reports, such as too many open files.
     pub fn try_clone(&self) -> io::Result<Self> {
         Ok(Self { system: self.system.try_clone()?, path: self.path.clone(), is_shared: self.is_shared })
     }
@@ -216,7 +216,7 @@ impl Folder {
 ///
 /// # Errors
 ///
-/// What the system reports, and links that are not followed.
+/// The error that the system reports, and links that are not followed.
 pub fn follow(path: &Path) -> io::Result<PathBuf> {
     system::follow(path)
 }

@@ -18,7 +18,7 @@ const MOST_LINKS: usize = 40;
 /// A folder is opened for its entries only: that needs no permission to list it.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 const SEARCH: c_int = libc::O_PATH | libc::O_DIRECTORY;
-/// The same under the name of `O_SEARCH`, which older systems ignore.
+/// This flag under the name of `O_SEARCH`, which older systems ignore.
 #[cfg(target_vendor = "apple")]
 const SEARCH: c_int = 0x4000_0000 | libc::O_DIRECTORY;
 #[cfg(not(any(target_os = "linux", target_os = "android", target_vendor = "apple")))]
@@ -322,7 +322,7 @@ impl Handle {
 ///
 /// # Errors
 ///
-/// What the system reports; [`PermissionDenied`](io::ErrorKind::PermissionDenied) without a number, and with the reason, where
+/// The error that the system reports; [`PermissionDenied`](io::ErrorKind::PermissionDenied) without a number, and with the reason, where
 /// there is something else.
 pub fn claim(path: &Path) -> io::Result<()> {
     let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
@@ -356,7 +356,7 @@ fn why_foreign(status: &Status) -> Option<String> {
     }
 }
 
-/// What an open file is.
+/// Status of an open file.
 pub(super) fn status_of(file: &File) -> io::Result<Status> {
     let metadata: Metadata = file.metadata()?;
     let kind = metadata.file_type();

@@ -1,4 +1,4 @@
-//! What the child of a fork has of its parent's record: the begins of the scopes that are open in its one thread.
+//! The part of its parent's record that the child of a fork has: the begins of the scopes that are open in its one thread.
 //!
 //! The chunks of the parent are empty in the child, so that a fork need not copy them. The begins that the child goes on with
 //! are therefore copied into a chunk of their own before the fork, which the child's writer goes on in. That runs in the

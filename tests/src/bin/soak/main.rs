@@ -68,7 +68,7 @@ impl Random {
     }
 }
 
-/// What the workers and the driver share.
+/// State that the workers and the driver share.
 struct Work {
     /// Workers hold it for reading while they work on a batch.
     gate: RwLock<()>,
@@ -126,7 +126,7 @@ fn worker(work: &Arc<Work>) -> JoinHandle<()> {
     })
 }
 
-/// What the rounds have come to.
+/// Sums over all rounds.
 #[derive(Default)]
 struct Totals {
     made: u64,
