@@ -4,7 +4,6 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use zprof_runtime::__test::{requested, unknown_variables};
 use zprof_runtime::ErrorKind;
 use zprof_runtime::export::{
     CheckOptions, FoldedOptions, JsonOptions, PerfettoOptions, SummaryOptions, check, summarise, write_folded,
@@ -47,6 +46,8 @@ fn every_reader_takes_or_refuses_every_kept_input() {
 fn every_kept_environment_asks_for_a_session_or_is_refused() {
     use std::ffi::OsString;
     use std::os::unix::ffi::OsStringExt as _;
+
+    use zprof_runtime::__test::{requested, unknown_variables};
 
     let inputs = kept(&["environment"]);
     assert!(inputs.len() > 40, "only {} inputs", inputs.len());
