@@ -7,7 +7,17 @@ use zprof_tests::profile::{Stats, read_file, stats};
 
 /// Plays a part of `tests/src/bin/starved.rs`, which must end well: what it printed.
 fn play(part: &str, folder: &Path, number: &str) -> String {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_starved"));
+    run(&mut Command::new(env!("CARGO_BIN_EXE_starved")), part, folder, number)
+}
+
+/// Plays a part in a process whose environment asks for a profile.
+fn play_profiled(part: &str, profile: &Path, number: &str) -> String {
+    let folder = profile.parent().expect("a file is in a folder");
+    // The standard library lists all variables, and ends the program where it finds no memory for the list.
+    run(Command::new(env!("CARGO_BIN_EXE_starved")).env_clear().env("ZPROF", profile), part, folder, number)
+}
+
+fn run(command: &mut Command, part: &str, folder: &Path, number: &str) -> String {
     // Where the program is about to end for want of memory, the standard library would wait for itself.
     command.env_remove("RUST_BACKTRACE");
     let Output { status, stdout, stderr } =
@@ -62,4 +72,48 @@ fn a_limited_address_space_never_ends_the_program() {
         kib += (kib / 4).max(256);
     }
     assert!(last.ends_with(" scopes, 0 dropped\n"), "{last}");
+}
+
+#[test]
+fn any_large_allocation_of_the_environments_session_may_fail() {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let file = folder.path().join("profile.xplane.pb");
+    for part in ["environment-one-fails", "environment-all-fail"] {
+        let mut without = 0;
+        for first in 1_u64.. {
+            let seen: u64 = play_profiled(part, &file, &first.to_string()).trim_end().parse().expect("a number");
+            let is_there = file.exists();
+            if is_there {
+                // Whole, whatever failed.
+                let _whole = read_file(&file);
+                std::fs::remove_file(&file).expect("it is ours");
+            }
+            without += u32::from(!is_there);
+            if seen < first {
+                assert!(is_there, "{part}: no profile though nothing failed");
+                assert!(first > 50, "{part}: {first} allocations are too few to be all");
+                break;
+            }
+        }
+        assert!(without > 0, "{part}: no allocation was needed");
+    }
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_limited_address_space_never_ends_a_program_that_the_environment_profiles() {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let file = folder.path().join("profile.xplane.pb");
+    let mut kib = 0;
+    let mut is_there = false;
+    while kib <= 256 << 10 {
+        play_profiled("environment-address-space", &file, &kib.to_string());
+        is_there = file.exists();
+        if is_there {
+            let _whole = read_file(&file);
+            std::fs::remove_file(&file).expect("it is ours");
+        }
+        kib += (kib / 4).max(256);
+    }
+    assert!(is_there, "there is no profile, though there is memory");
 }

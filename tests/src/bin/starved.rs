@@ -27,6 +27,9 @@ fn main() -> Outcome {
         #[cfg(unix)]
         ["forks", folder, keep] => forks(Path::new(folder), keep.parse()?),
         ["address-space", folder, kib] => address_space(Path::new(folder), kib.parse()?),
+        ["environment-one-fails", _, first] => environment(first.parse()?, 1),
+        ["environment-all-fail", _, first] => environment(first.parse()?, u64::MAX),
+        ["environment-address-space", _, kib] => environment_in_address_space(kib.parse()?),
         _ => Err(format!("no such part: {arguments:?}").into()),
     }
 }
@@ -220,9 +223,51 @@ fn address_space_now() -> Outcome<u64> {
     Ok(pages * 4096)
 }
 
+/// Runs the session that the environment asks for, from its start until the profile is written.
+fn environment_session(other: &Other) -> Outcome {
+    if let Err(error) = zprof::init_from_env() {
+        tolerable(&error)?;
+        return Ok(());
+    }
+    other.begin.send(())?;
+    work(0);
+    other.done.recv()?;
+    zprof::finish();
+    Ok(())
+}
+
+/// Lets `count` large allocations fail in the session of the environment, the `first` one and those behind it. Prints how many
+/// there were.
+fn environment(first: u64, count: u64) -> Outcome {
+    let other = Other::start()?;
+    fail(first, count);
+    let outcome = environment_session(&other);
+    let seen = feed();
+    outcome?;
+    println!("{seen}");
+    Ok(())
+}
+
+/// Runs the session of the environment in a process that can have so many KiB more than it has.
+fn environment_in_address_space(kib: u64) -> Outcome {
+    let other = Other::start()?;
+    limit_address_space(kib)?;
+    environment_session(&other)
+}
+
 /// Runs a session in a process that can have so many KiB more than it has. Prints what became of it.
 fn address_space(folder: &Path, kib: u64) -> Outcome {
     let other = Other::start()?;
+    limit_address_space(kib)?;
+    match session(folder, ProfilerOptions::default(), &other)? {
+        Some(profile) => println!("{} scopes, {} dropped", profile.scopes, profile.dropped_scopes),
+        None => println!("no profile"),
+    }
+    Ok(())
+}
+
+/// Limits the address space to so many KiB more than this process has.
+fn limit_address_space(kib: u64) -> Outcome {
     let now = address_space_now()?;
     // The program's own small allocations find room in what it has had before.
     drop(black_box(vec![1_u8; 100 << 10]));
@@ -230,10 +275,6 @@ fn address_space(folder: &Path, kib: u64) -> Outcome {
     // SAFETY: the pointer is to a live rlimit.
     if unsafe { libc::setrlimit(libc::RLIMIT_AS, &raw const limit) } != 0 {
         return Err(std::io::Error::last_os_error().into());
-    }
-    match session(folder, ProfilerOptions::default(), &other)? {
-        Some(profile) => println!("{} scopes, {} dropped", profile.scopes, profile.dropped_scopes),
-        None => println!("no profile"),
     }
     Ok(())
 }

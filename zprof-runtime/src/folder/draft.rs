@@ -145,7 +145,7 @@ pub fn protected(folder: &Folder, name: impl AsRef<OsStr>) -> io::Result<()> {
 ///
 /// The name that cannot be removed, and why.
 pub fn remove_abandoned(folder: &Folder) -> Result<(), (String, io::Error)> {
-    let names = folder.names().map_err(|error| (String::new(), error))?;
+    let names = folder.names(|name| name.starts_with(START)).map_err(|error| (String::new(), error))?;
     for name in names {
         if is_abandoned(folder, &name) {
             folder.remove(&name).map_err(|error| (name, error))?;
@@ -193,7 +193,7 @@ mod tests {
     }
 
     fn sorted(folder: &Folder) -> Vec<String> {
-        let mut names = folder.names().expect("the folder can be listed");
+        let mut names = folder.names(|_| true).expect("the folder can be listed");
         names.sort();
         names
     }

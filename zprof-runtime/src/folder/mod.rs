@@ -19,6 +19,8 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::room;
+
 pub use self::draft::{Draft, protected, remove_abandoned};
 pub use self::lock::{Lock, Locked, Owner};
 pub use self::system::{claim, is_alive, user};
@@ -176,17 +178,24 @@ impl Folder {
         self.system.sync().or_else(unless_unsupported)
     }
 
-    /// The names in the folder that are UTF-8; others are none of ours.
+    /// The names in the folder that are `wanted`. Names that are not UTF-8 are none of ours.
     ///
     /// They are read by way of the path. If another folder has been put in its place, names of that one are listed; what is
     /// then done with a name is done in this folder.
     ///
     /// # Errors
     ///
-    /// The error that the system reports.
-    pub fn names(&self) -> io::Result<Vec<String>> {
-        let entries = fs::read_dir(&self.path)?;
-        entries.filter_map(|entry| entry.map(|entry| entry.file_name().into_string().ok()).transpose()).collect()
+    /// The error that the system reports, and [`io::ErrorKind::OutOfMemory`]: a folder may have any number of names.
+    pub fn names(&self, wanted: impl Fn(&str) -> bool) -> io::Result<Vec<String>> {
+        let mut names = Vec::new();
+        for entry in fs::read_dir(&self.path)? {
+            if let Ok(name) = entry?.file_name().into_string() {
+                if wanted(&name) {
+                    room::push(&mut names, name).map_err(|_| io::ErrorKind::OutOfMemory)?;
+                }
+            }
+        }
+        Ok(names)
     }
 
     /// Another handle of this open folder.

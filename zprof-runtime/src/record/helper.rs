@@ -139,7 +139,7 @@ fn run(source: Source, stop: &AtomicBool, done: &Sender<()>) {
     LOCAL.with(Local::keep_out);
     let mut next = Instant::now() + ANCHOR_EVERY;
     while !stop.load(Ordering::Relaxed) {
-        SHARED.pool.refill();
+        SHARED.pool.refill(SHARED.takes_small());
         let now = Instant::now();
         if now >= next {
             keep(Anchor::take(source));

@@ -259,8 +259,7 @@ impl Log {
         if bounds.is_some() && own.prepare(writer.open()).is_err() {
             return Self::without(shared, chunk);
         }
-        let takes_small = |bounds: Bounds| bounds.are_narrow() || shared.has_small_rings();
-        let filled = if bounds.is_some_and(takes_small) { 0 } else { own.filled };
+        let filled = if bounds.is_some_and(|bounds| shared.has_small_rings(bounds)) { 0 } else { own.filled };
         let chunk = chunk.or_else(|| match bounds {
             None => shared.pool.take(needed, filled),
             Some(bounds) => self.take_from_rings(shared, bounds, at, needed, filled),

@@ -16,6 +16,8 @@ const READY_SMALL: usize = 16;
 /// Large chunks that the helper keeps ready: at full speed one thread fills a chunk in some 50 µs, and faulting one in
 /// takes about half that, so this covers a helper that is late by a scheduling quantum.
 const READY_LARGE: usize = 64;
+/// Small chunks that the helper keeps ready where all threads take small ones.
+const READY_SMALL_ALONE: usize = 64;
 
 /// Free chunks of the process, and how much memory all chunks may take.
 #[derive(Debug)]
@@ -255,23 +257,25 @@ impl Pool {
 
     /// Frees free chunks until at most `keep` bytes of them are left.
     pub(crate) fn trim(&self, keep: usize) {
-        let mut kept = 0;
-        for capacity in [SMALL, LARGE] {
-            let bytes = ChunkBox::bytes(capacity);
-            let room = keep.saturating_sub(kept) / bytes;
-            loop {
-                let mut free = self.free.lock();
-                let Some(slabs) = free.list(capacity) else { break };
-                if slabs.len() <= room {
-                    kept += slabs.len() * bytes;
-                    break;
-                }
-                let Some(chunk) = slabs.pop() else { break };
-                drop(free);
-                self.free(chunk);
-            }
-        }
+        let kept = self.trim_list(SMALL, keep);
+        self.trim_list(LARGE, keep.saturating_sub(kept));
         self.free_empty();
+    }
+
+    /// Frees free chunks of one size until at most `keep` bytes of them are left. Gives the bytes that are left.
+    fn trim_list(&self, capacity: usize, keep: usize) -> usize {
+        let bytes = ChunkBox::bytes(capacity);
+        let room = keep / bytes;
+        loop {
+            let mut free = self.free.lock();
+            let Some(slabs) = free.list(capacity) else { return 0 };
+            if slabs.len() <= room {
+                return slabs.len() * bytes;
+            }
+            let Some(chunk) = slabs.pop() else { return 0 };
+            drop(free);
+            self.free(chunk);
+        }
     }
 
     /// Fills the pool with faulted-in chunks up to `bytes`. Where the system has less, it gets all back: what is left is for
@@ -283,10 +287,21 @@ impl Pool {
         }
     }
 
-    /// Brings the pool back to what the helper keeps ready.
-    pub(crate) fn refill(&self) {
+    /// How many small and large chunks the helper keeps ready. Threads that all take small chunks need no large ones, which
+    /// would count against the memory limit and leave less for the small ones.
+    fn ready(takes_small: bool) -> (usize, usize) {
+        if takes_small { (READY_SMALL_ALONE, 0) } else { (READY_SMALL, READY_LARGE) }
+    }
+
+    /// Brings the pool back to what the helper keeps ready for threads that take only small chunks, or chunks of both sizes.
+    pub(crate) fn refill(&self, takes_small: bool) {
+        if takes_small {
+            self.trim_list(LARGE, 0);
+            self.free_empty();
+        }
         if !self.is_short() {
-            self.fill(READY_SMALL, READY_LARGE);
+            let (small, large) = Self::ready(takes_small);
+            self.fill(small, large);
         }
     }
 
@@ -332,14 +347,16 @@ impl Pool {
         self.free.lock()
     }
 
-    /// Whether the helper should refill, and can.
-    pub(crate) fn is_low(&self) -> bool {
+    /// Whether the helper should refill, and can, for threads that take only small chunks, or chunks of both sizes.
+    pub(crate) fn is_low(&self, takes_small: bool) -> bool {
         let allocated = self.allocated.load(Ordering::Relaxed);
-        if allocated.saturating_add(ChunkBox::bytes(LARGE)) > self.limit.load(Ordering::Relaxed) || self.is_short() {
+        let largest = ChunkBox::bytes(if takes_small { SMALL } else { LARGE });
+        if allocated.saturating_add(largest) > self.limit.load(Ordering::Relaxed) || self.is_short() {
             return false;
         }
+        let (small, large) = Self::ready(takes_small);
         let free = self.free.lock();
-        free.large.len() < READY_LARGE / 2 || free.small.len() < READY_SMALL / 2
+        free.large.len() < large / 2 || free.small.len() < small / 2
     }
 }
 
@@ -388,10 +405,28 @@ mod tests {
     fn the_helper_has_nothing_to_do_at_the_limit() {
         let pool = Pool::new();
         pool.set_limit(4 * ChunkBox::bytes(LARGE));
-        assert!(pool.is_low());
+        assert!(pool.is_low(false));
         let taken: Vec<_> = (0..4).map(|_| pool.take(LARGE, 9).expect("fits")).collect();
-        assert!(!pool.is_low(), "it would be woken at each scope that is dropped");
+        assert!(!pool.is_low(false), "it would be woken at each scope that is dropped");
         drop(taken);
+    }
+
+    #[test]
+    fn the_helper_leaves_all_memory_to_small_chunks_where_threads_take_no_others() {
+        let pool = Pool::new();
+        let limit = 8 * ChunkBox::bytes(LARGE);
+        pool.set_limit(limit);
+        pool.refill(false);
+        assert!(pool.allocated() > limit - ChunkBox::bytes(LARGE), "large chunks take it all");
+        pool.refill(true);
+        assert_eq!(pool.allocated(), READY_SMALL_ALONE * ChunkBox::bytes(SMALL));
+        assert!(!pool.is_low(true));
+        let fits = limit / ChunkBox::bytes(SMALL);
+        let taken: Vec<_> = (0..fits).map(|_| pool.take(1, 0).expect("it fits")).collect();
+        assert!(taken.iter().all(|chunk| chunk.capacity() == SMALL));
+        taken.into_iter().for_each(|chunk| pool.give_back(chunk));
+        pool.trim(0);
+        assert_eq!(pool.allocated(), 0);
     }
 
     #[test]

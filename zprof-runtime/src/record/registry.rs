@@ -271,10 +271,15 @@ impl Shared {
         std::mem::replace(&mut *self.directives.lock(), directives)
     }
 
-    /// Whether rings are to be made of small chunks: those of large ones would have a few each, or none.
-    pub(crate) fn has_small_rings(&self) -> bool {
+    /// Whether rings within these bounds are to be made of small chunks: those of large ones would have a few each, or none.
+    pub(crate) fn has_small_rings(&self, bounds: Bounds) -> bool {
         let threads = self.threads.load(Ordering::Relaxed).max(1);
-        self.pool.is_small(usize::try_from(threads).unwrap_or(usize::MAX))
+        bounds.are_narrow() || self.pool.is_small(usize::try_from(threads).unwrap_or(usize::MAX))
+    }
+
+    /// Whether threads take only small chunks in this session.
+    pub(crate) fn takes_small(&self) -> bool {
+        self.bounds().is_some_and(|bounds| self.has_small_rings(bounds))
     }
 
     /// Adds a thread, where there is memory. Under the lock nothing is allocated or freed, since the program's allocator may have

@@ -303,7 +303,7 @@ impl Local {
             self.register();
         }
         let room = self.log().and_then(|log| log.make_room(&SHARED, &self.writer, word, words, || word.moment()));
-        if SHARED.pool.is_low() {
+        if SHARED.pool.is_low(SHARED.takes_small()) {
             super::helper::wake();
         }
         room.ok_or(NoRoom::Full)

@@ -380,8 +380,8 @@ impl RunFiles {
             let path = self.folder.join(name);
             Error::io(format!("failed to remove the old `{}`", path.display()), error)
         };
-        let mut names = folder.names().map_err(|error| failed("", error))?;
-        names.retain(|name| is_derived(name, &self.host, self.repository.is_some()));
+        let is_derived = |name: &str| is_derived(name, &self.host, self.repository.is_some());
+        let mut names = folder.names(is_derived).map_err(|error| failed("", error))?;
         let json = self.json();
         names.sort_by_key(|name| name == name_of(&json));
         let mut is_removed = false;
