@@ -19,6 +19,7 @@ pub mod error;
 #[doc(hidden)]
 pub mod folder;
 #[cfg(not(zprof_loom))]
+pub(crate) mod lanes;
 pub(crate) mod laps;
 #[cfg_attr(zprof_loom, allow(dead_code))]
 pub(crate) mod os;

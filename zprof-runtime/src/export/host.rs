@@ -1,6 +1,6 @@
 //! The hosts of a run, and how their processes are numbered in one trace.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use crate::xspace::Source;
@@ -42,9 +42,38 @@ pub(crate) fn number_processes(hosts: usize, pids: impl Iterator<Item = (usize, 
     shown
 }
 
+/// First id of processes that have none of their own.
+const FIRST_FREE_PID: u32 = 10_001;
+
+/// Gives each process of a trace an id of its own that viewers can hold, from 1 to 2^31 - 1.
+///
+/// `wanted` has a host and, for processes that have one, an id on that host. Of several processes that want one id the first gets
+/// it, numbered as in [`number_processes`] where there are several hosts. The others get ids from 10,001 on.
+pub(crate) fn process_ids(hosts: usize, wanted: &[(usize, Option<u32>)]) -> Vec<u32> {
+    let known = wanted.iter().filter_map(|(host, pid)| Some((*host, (*pid)?)));
+    let shown = if hosts > 1 { number_processes(hosts, known) } else { BTreeMap::new() };
+    let mut taken = BTreeSet::new();
+    let mut claim = |(host, pid): &(usize, Option<u32>)| {
+        let pid = (*pid)?;
+        let pid = shown.get(&(*host, pid)).copied().unwrap_or(pid);
+        (pid != 0 && i32::try_from(pid).is_ok() && taken.insert(pid)).then_some(pid)
+    };
+    let claimed: Vec<Option<u32>> = wanted.iter().map(&mut claim).collect();
+    let mut free = (FIRST_FREE_PID..).filter(|pid| !taken.contains(pid)); // a process takes bytes: there are never 2^31
+    claimed.into_iter().map(|pid| pid.or_else(|| free.next()).unwrap_or(u32::MAX)).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn processes_that_want_one_id_get_different_ones() {
+        let wanted = [701, 1, 10_002, 1, 0, u32::MAX].map(|pid| (0, Some(pid)));
+        assert_eq!(process_ids(1, &wanted), [701, 1, 10_002, 10_001, 10_003, 10_004]);
+        let wanted = [(0, Some(701)), (0, None), (0, Some(701)), (1, Some(701)), (1, None)];
+        assert_eq!(process_ids(2, &wanted), [1_701, 10_001, 10_002, 2_701, 10_003]);
+    }
 
     #[test]
     fn processes_of_several_hosts_never_share_an_id() {

@@ -5,6 +5,7 @@ mod filter;
 mod host;
 mod json;
 mod limit;
+mod order;
 mod perfetto;
 mod text;
 

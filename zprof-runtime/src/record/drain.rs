@@ -1,7 +1,5 @@
 //! Makes whole scopes of a thread's records: finds the end of each begin, and says what became of those without one.
 
-use std::collections::BTreeSet;
-
 use super::chain::Sampled;
 use super::decode::{Note, Record, Words};
 use super::nest::{Nest, Open};
@@ -301,45 +299,6 @@ impl<'s, 'a> Odd<'s, 'a> {
     }
 }
 
-/// Splits intervals that may overlap over few lanes: in a lane, intervals nest or follow each other. `intervals` are
-/// (begin, end) by ascending begin; the result is the lane of each.
-pub(crate) fn lanes(intervals: &[(u64, u64)]) -> Result<Vec<usize>> {
-    // Ends of what is open in each lane, the innermost last.
-    let mut lanes: Vec<Vec<u64>> = Vec::new();
-    // The innermost end of each lane that has one, and the lanes that have none.
-    let mut busy: BTreeSet<(u64, usize)> = BTreeSet::new();
-    let mut empty: BTreeSet<usize> = BTreeSet::new();
-    let mut lane_of = room::with_room(intervals.len())?;
-    for &(begin, end) in intervals {
-        while let Some(&(_, lane)) = busy.first().filter(|(innermost, _)| *innermost <= begin) {
-            busy.pop_first();
-            while lanes[lane].last().is_some_and(|&last| last <= begin) {
-                lanes[lane].pop();
-            }
-            match lanes[lane].last() {
-                Some(&last) => busy.insert((last, lane)),
-                None => empty.insert(lane),
-            };
-        }
-        // Inside the interval that ends soonest after it, else alone, else in a new lane.
-        let around = busy.range((end, 0)..).next().copied();
-        let lane = match around.map(|(_, lane)| lane).or_else(|| empty.pop_first()) {
-            Some(lane) => lane,
-            None => {
-                room::push(&mut lanes, Vec::new())?;
-                lanes.len() - 1
-            }
-        };
-        if let Some(around) = around {
-            busy.remove(&around);
-        }
-        busy.insert((end, lane));
-        room::push(&mut lanes[lane], end)?;
-        lane_of.push(lane);
-    }
-    Ok(lane_of)
-}
-
 #[cfg(test)]
 mod tests {
     use std::borrow::Cow;
@@ -451,14 +410,5 @@ mod tests {
         let found = in_time(&[&words, &begin(8), &[head(9, END)]]);
         let expected = (0..300).map(|number| 7_000 + number.min(99)).map(|ps| (ps, ps));
         assert_eq!(found, expected.chain([(8_000, 9_000)]).collect::<Vec<_>>());
-    }
-
-    #[test]
-    fn lanes_hold_what_nests() {
-        let nested = [(0, 10), (1, 5), (5, 9), (20, 30)];
-        assert_eq!(lanes(&nested).as_deref(), Ok([0, 0, 0, 0].as_slice()));
-        let crossing = [(0, 10), (5, 15), (12, 20), (16, 18)];
-        assert_eq!(lanes(&crossing).as_deref(), Ok([0, 1, 0, 0].as_slice()));
-        assert_eq!(lanes(&[]).as_deref(), Ok([].as_slice()));
     }
 }

@@ -7,12 +7,13 @@ use foldhash::fast::FixedState;
 use super::counters::Counters;
 use super::tasks::{Tasks, flow};
 use crate::clock::Cursor;
+use crate::lanes::{LaneAllocator, LaneLimits};
 use crate::record::decode::{Decoded, Retimed, Words, value};
-use crate::record::drain::{Fate, Scope, Scopes, lanes};
+use crate::record::drain::{Fate, Scope, Scopes};
 use crate::record::recording::{Recorded, is_short, recycle, trim};
 use crate::record::steady::Straightened;
 use crate::record::{Sampled, Stream};
-use crate::room::{self, Result, Room as _};
+use crate::room::{self, OutOfMemory, Result, Room as _};
 use crate::site::Site;
 use crate::value::{Kind, Shape};
 use crate::xspace::names;
@@ -345,6 +346,17 @@ impl Converter<'_> {
     }
 }
 
+/// The lane of each interval of begin and end. They come by ascending begin.
+fn lanes(intervals: &[(u64, u64)]) -> Result<Vec<usize>> {
+    let mut allocator = LaneAllocator::new(LaneLimits::NONE);
+    let mut lanes = room::with_room(intervals.len())?;
+    for &(begin, end) in intervals {
+        allocator.close(begin, |_, _| Ok(()))?;
+        lanes.push(allocator.open(end, ())?.ok_or(OutOfMemory)?); // only memory bounds the lanes
+    }
+    Ok(lanes)
+}
+
 /// When a scope begins and ends, in picoseconds.
 #[inline(always)]
 fn interval(scope: &Scope<'_>, cursor: &mut Cursor<'_>) -> (u64, u64) {
@@ -478,5 +490,19 @@ impl Shapes {
         room::push(&mut self.known, Known { kind, keys, is_poll, is_named })?;
         self.ids.insert(address, self.known.len() - 1);
         Ok(self.known.len() - 1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn overlapping_scopes_share_lanes_where_they_nest() {
+        let nested = [(0, 10), (1, 5), (5, 9), (20, 30)];
+        assert_eq!(lanes(&nested).as_deref(), Ok([0, 0, 0, 0].as_slice()));
+        let crossing = [(0, 10), (5, 15), (12, 20), (16, 18)];
+        assert_eq!(lanes(&crossing).as_deref(), Ok([0, 1, 0, 0].as_slice()));
+        assert_eq!(lanes(&[]).as_deref(), Ok([].as_slice()));
     }
 }

@@ -4,10 +4,11 @@
 //! have a line to themselves for as long as they live, and the lines of those that are over are used again.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeSet, BinaryHeap, HashMap};
+use std::collections::HashMap;
 
 use foldhash::fast::FixedState;
 
+use crate::lanes::{LaneAllocator, LaneLimits};
 use crate::record::decode::{Decoded, value};
 use crate::record::drain::Scope;
 use crate::record::task::Outcome;
@@ -243,44 +244,26 @@ impl Tasks {
     }
 }
 
-/// The line of each task; they come by their begins.
+/// The line of each task; they come by their begins. A task is put inside of the task that polled it, if it ends within that and
+/// nothing else is open there; tasks that have nothing to do with each other are never shown as if one were inside the other.
 fn lanes(tasks: &[(u64, Task)]) -> Result<Vec<usize>> {
-    // What is open in each lane, the innermost last.
-    let mut lanes: Vec<Vec<(u64, u64)>> = Vec::new();
+    let mut allocator = LaneAllocator::new(LaneLimits::NONE);
     let mut lane_of: HashMap<u64, usize, FixedState> = HashMap::default();
-    // Ends of the outermost in each lane that has one, and the lanes that have none.
-    let mut busy: BinaryHeap<Reverse<(u64, usize)>> = BinaryHeap::new();
-    let mut empty: BTreeSet<usize> = BTreeSet::new();
     let mut found = room::with_room(tasks.len())?;
     lane_of.room(tasks.len())?;
     for (number, task) in tasks {
-        while let Some(&Reverse((end, lane))) = busy.peek().filter(|next| next.0.0 <= task.begin) {
-            debug_assert!(lanes[lane].iter().all(|open| open.0 <= end));
-            busy.pop();
-            lanes[lane].clear();
-            empty.insert(lane);
-        }
-        let parent = task.parent.and_then(|parent| Some((parent, *lane_of.get(&parent)?)));
-        let around = parent.filter(|&(parent, lane)| {
-            while lanes[lane].last().is_some_and(|&(end, _)| end <= task.begin) {
-                lanes[lane].pop();
+        allocator.close(task.begin, |_, _| Ok(()))?;
+        let around = task.parent.and_then(|parent| Some((parent, *lane_of.get(&parent)?)));
+        let inside = match around {
+            Some((parent, lane)) if allocator.innermost(lane) == Some(&parent) => {
+                allocator.open_inside(lane, task.end, *number)?
             }
-            lanes[lane].last().is_some_and(|&(end, number)| number == parent && task.end <= end)
-        });
-        let lane = match around {
-            Some((_, lane)) => lane,
-            None => {
-                lanes.room(1)?;
-                busy.try_reserve(1).map_err(|_| OutOfMemory)?;
-                let lane = empty.pop_first().unwrap_or_else(|| {
-                    lanes.push(Vec::new());
-                    lanes.len() - 1
-                });
-                busy.push(Reverse((task.end, lane)));
-                lane
-            }
+            _ => None,
         };
-        room::push(&mut lanes[lane], (task.end, *number))?;
+        let lane = match inside {
+            Some(lane) => lane,
+            None => allocator.open_alone(task.end, *number)?.ok_or(OutOfMemory)?, // only memory bounds the lanes
+        };
         lane_of.insert(*number, lane);
         found.push(lane);
     }

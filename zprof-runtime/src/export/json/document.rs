@@ -7,7 +7,9 @@ use super::event::{Args, Shown, write_event};
 use super::limit::{Kept, Place};
 use super::names::Names;
 use super::output::{Output, Style};
+use super::threads::Threads;
 use super::{JsonOptions, JsonSummary};
+use crate::export::limit::Limit;
 use crate::export::text::put_uint;
 use crate::export::{Filter, Host, host};
 use crate::room::{self, OutOfMemory, Room as _};
@@ -39,33 +41,33 @@ pub(super) struct Document<'s, 'o> {
 }
 
 /// One host's.
-struct Part<'s> {
-    source: &'s dyn Source,
-    window: Window<'s>,
+pub(super) struct Part<'s> {
+    pub(super) source: &'s dyn Source,
+    pub(super) window: Window<'s>,
     /// Name of the host where there are several.
     host: Option<&'s str>,
     /// The host first, then devices in the order of the file.
-    planes: Vec<Plane>,
+    pub(super) planes: Vec<Plane>,
 }
 
-struct Plane {
-    header: PlaneHeader,
-    /// Id of the process on its host.
-    pid: u32,
+pub(super) struct Plane {
+    pub(super) header: PlaneHeader,
+    /// Id of the process on its host, as TSL has it.
+    pub(super) pid: u32,
     /// Id of the process in the document.
-    shown_pid: u32,
+    pub(super) shown_pid: u32,
     /// Its lines, once they are known and if they are few.
     lines: Option<Vec<Line>>,
 }
 
 #[derive(Clone, Copy)]
-struct Line {
+pub(super) struct Line {
     body: Extent,
-    tid: u32,
+    pub(super) tid: u32,
     timestamp_ns: i64,
-    event_count: u64,
+    pub(super) event_count: u64,
     /// Whether its events are left out.
-    hidden: bool,
+    pub(super) hidden: bool,
 }
 
 /// A thread as the metadata shows it.
@@ -105,7 +107,17 @@ impl<'s, 'o> Document<'s, 'o> {
             let message = format!("no plane that a trace shows matches `{asked}`; there are `{there}`");
             return Err(Error::new(ErrorKind::InvalidInput, message));
         }
-        if several {
+        let style = if options.tsl { Style::Tsl } else { Style::Exact };
+        if style == Style::Exact {
+            let wanted: Vec<(usize, Option<u32>)> = (0..)
+                .zip(&parts)
+                .flat_map(|(host, part): (usize, &Part<'_>)| part.planes.iter().map(move |p| (host, Some(p.pid))))
+                .collect();
+            let planes = parts.iter_mut().flat_map(|part| &mut part.planes);
+            for (plane, pid) in planes.zip(host::process_ids(hosts.len(), &wanted)) {
+                plane.shown_pid = pid;
+            }
+        } else if several {
             let pids = parts.iter().enumerate().flat_map(|(host, part)| part.planes.iter().map(move |p| (host, p.pid)));
             let shown = host::number_processes(hosts.len(), pids);
             for (host, part) in parts.iter_mut().enumerate() {
@@ -114,7 +126,6 @@ impl<'s, 'o> Document<'s, 'o> {
                 }
             }
         }
-        let style = if options.tsl { Style::Tsl } else { Style::Exact };
         Ok(Self { parts, options, style, summary })
     }
 
@@ -141,8 +152,8 @@ impl<'s, 'o> Document<'s, 'o> {
         let mut kept = 0;
         for Part { window, host, planes, .. } in &mut self.parts {
             let mut by_pid: Vec<&mut Plane> = planes.iter_mut().collect();
-            by_pid.sort_by_key(|plane| plane.pid);
-            for process in by_pid.chunk_by_mut(|left, right| left.pid == right.pid) {
+            by_pid.sort_by_key(|plane| plane.shown_pid);
+            for process in by_pid.chunk_by_mut(|left, right| left.shown_pid == right.shown_pid) {
                 let mut name = Extent::default();
                 let mut shown_pid = 0;
                 let mut threads: BTreeMap<u32, Thread> = BTreeMap::new();
@@ -181,20 +192,13 @@ impl<'s, 'o> Document<'s, 'o> {
         let mut args = Args::default();
         let (mut events, mut over_limit) = (0, 0);
         let left = match kept {
-            Kept::All => self.each_shown(|window, shown| {
+            Kept::All if self.style == Style::Tsl => self.each_shown(|window, shown| {
                 events += 1;
                 args.gather(window, shown)?;
                 write_event(window, out, shown, &args)
             })?,
-            Kept::Earliest(mut limit) => self.each_shown(|window, shown| {
-                if !limit.keeps(shown.start_ps) {
-                    over_limit += 1;
-                    return Ok(());
-                }
-                events += 1;
-                args.gather(window, shown)?;
-                write_event(window, out, shown, &args)
-            })?,
+            Kept::All => return self.write_in_lanes(out, None),
+            Kept::Earliest(limit) => return self.write_in_lanes(out, Some(limit)),
             Kept::InOrder { entries, places, left_out } => {
                 over_limit = left_out;
                 let names = self.parts.iter_mut().map(|part| part.names(self.style)).collect::<Result<Vec<_>>>()?;
@@ -222,7 +226,17 @@ impl<'s, 'o> Document<'s, 'o> {
         Ok(())
     }
 
-    /// Walks over all events that are shown, in the order of the document, and counts the others.
+    /// Writes the events thread by thread, in lanes within which they nest.
+    fn write_in_lanes(&mut self, out: &mut Output<'_>, limit: Option<Limit>) -> Result<()> {
+        let filter = Some(&self.options.filter).filter(|filter| !filter.keeps_all_events());
+        let mut threads = Threads::new(out, filter, limit, &mut self.summary);
+        for (number, part) in self.parts.iter_mut().enumerate() {
+            threads.write(number, part, self.style).map_err(|error| of_host(part.host, error))?;
+        }
+        Ok(())
+    }
+
+    /// Walks over all events that are shown, in the order of the file, and counts the others.
     fn each_shown(&mut self, mut each: impl FnMut(&mut Window<'s>, &Shown<'_>) -> Result<()>) -> Result<Left> {
         let mut left = Left::default();
         let filter = Some(&self.options.filter).filter(|filter| !filter.keeps_all_events());
@@ -337,7 +351,7 @@ impl<'s> Part<'s> {
 }
 
 impl Line {
-    fn new(window: &mut Window<'_>, header: &LineHeader) -> Result<Self> {
+    pub(super) fn new(window: &mut Window<'_>, header: &LineHeader) -> Result<Self> {
         let name = header.shown_name;
         Ok(Self {
             body: header.body,
@@ -371,26 +385,38 @@ fn write_process(
         out.begin_element()?;
         out.put(format!(r#"{{"ph":"M","pid":{pid},"name":"process_name","args":{{"name":"#).as_bytes());
         let prefix = host.map_or_else(String::new, |host| format!("{host} "));
-        out.put_source_after(window, &prefix, name)?;
+        out.put_source_between(window, &prefix, name, "")?;
         out.put(b"}}");
     }
     out.begin_element()?;
     let sort = format!(r#"{{"ph":"M","pid":{pid},"name":"process_sort_index","args":{{"sort_index":{pid}}}}}"#);
     out.put(sort.as_bytes());
     for (tid, thread) in threads {
-        if thread.name.len != 0 {
-            out.begin_element()?;
-            let head = format!(r#"{{"ph":"M","pid":{pid},"tid":{tid},"name":"thread_name","args":{{"name":"#);
-            out.put(head.as_bytes());
-            out.put_source(window, thread.name)?;
-            out.put(b"}}");
-        }
-        out.begin_element()?;
         let index = if thread.sort_index == 0 { *tid } else { thread.sort_index };
-        let head = format!(r#"{{"ph":"M","pid":{pid},"tid":{tid},"name":"thread_sort_index","args":{{"sort_index":"#);
+        write_thread(window, out, (&pid, *tid), (thread.name, ""), index)?;
+    }
+    Ok(())
+}
+
+/// Writes the metadata of a thread, or of a lane, whose name has a suffix.
+pub(super) fn write_thread(
+    window: &mut Window<'_>,
+    out: &mut Output<'_>,
+    (pid, tid): (&str, u32),
+    (name, suffix): (Extent, &str),
+    sort_index: u32,
+) -> Result<()> {
+    if name.len != 0 || !suffix.is_empty() {
+        out.begin_element()?;
+        let head = format!(r#"{{"ph":"M","pid":{pid},"tid":{tid},"name":"thread_name","args":{{"name":"#);
         out.put(head.as_bytes());
-        put_uint(&mut out.buffer, u64::from(index));
+        out.put_source_between(window, "", name, suffix)?;
         out.put(b"}}");
     }
+    out.begin_element()?;
+    let head = format!(r#"{{"ph":"M","pid":{pid},"tid":{tid},"name":"thread_sort_index","args":{{"sort_index":"#);
+    out.put(head.as_bytes());
+    put_uint(&mut out.buffer, u64::from(sort_index));
+    out.put(b"}}");
     Ok(())
 }

@@ -65,10 +65,7 @@ pub(super) fn write_event(window: &mut Window<'_>, out: &mut Output<'_>, shown: 
     put_uint(&mut out.buffer, u64::from(place.pid));
     out.put(br#","tid":"#);
     put_uint(&mut out.buffer, u64::from(place.tid));
-    out.put(br#","ts":"#);
-    out.put_micros(*start_ps);
-    out.put(br#","dur":"#);
-    out.put_micros(shown.duration_ps().max(1));
+    out.put_times(*start_ps, shown.duration_ps());
     out.put(br#","name":"#);
     match args.step_name {
         Some(value) => put_value(window, out, names, value)?,

@@ -10,7 +10,7 @@
 //!     per thread, ascending tid:
 //!       {"ph":"M","pid":P,"tid":T,"name":"thread_name","args":{"name":S}},    unless the name is empty
 //!       {"ph":"M","pid":P,"tid":T,"name":"thread_sort_index","args":{"sort_index":I}},
-//!   per event:
+//!   per event, thread by thread, in the order of time:
 //!     {"ph":"X","pid":P,"tid":T,"ts":N,"dur":N,"name":S[,"args":{S:S,…}]}
 //! ]}
 //! ```
@@ -18,23 +18,29 @@
 //! | what | from |
 //! |---|---|
 //! | processes | the first plane `/host:CPU`; then the planes `/device:GPU:…`, or if there are none `/device:TPU:…`, or `/device:CUSTOM:…` |
-//! | P | 701 for the host, else 1 + the plane's id; planes with one P are one process, and the last name is its name |
-//! | T | the low 32 bits of display_id, or of id where display_id is 0; lines with one T are one thread, as above |
+//! | P | 701 for the host, else 1 + the plane's id; an id that is taken, or that is not in 1 to 2^31 - 1, becomes one from 10001 on |
+//! | T | the low 32 bits of display_id, or of id where display_id is 0; lines of a plane with one T are one thread, and the last name is its name |
 //! | I | on the host the line's place in its plane, from 1; elsewhere T |
-//! | ts, dur | µs, exact to the picosecond: (timestamp_ns · 1000 + offset_ps) mod 2^64, and the duration mod 2^64 but at least 1 ps |
+//! | ts, dur | µs, exact to the nanosecond: both ends are rounded down, but dur is at least 1 ps. An event starts at (timestamp_ns · 1000 + offset_ps) mod 2^64 ps |
 //! | name | display_name of the event's metadata, with `name` as argument `long_name`; `name` where it is empty; a stat `step_name` is put above both |
 //! | args | the stats of the metadata, then the event's: the last of a name counts; sorted by name, every value a string |
+//!
+//! Perfetto drops an event that overlaps another one of its thread without nesting. Such an event gets a lane: a thread called
+//! `NAME (2)`, `NAME (3)`, … with an id from 2,000,000,001 on and the `sort_index` of its own thread, whose metadata stands before
+//! the lane's first event. [`LaneAllocator`](crate::lanes::LaneAllocator) chooses the lane. Events that nest more than 250 deep, and
+//! more than 250 instants of one nanosecond, take lanes too.
 //!
 //! Left out, and counted: events whose name says that they are bookkeeping ([`HIDDEN_EVENTS`]), and lines called
 //! `Async XLA Ops`, of which only the metadata is written. Left out of args: [`HIDDEN_STATS`], and stats without a
 //! value. Bytes read `<opaque bytes>`, doubles have six significant digits. Texts are UTF-8 as it is; NUL is `\u0000`,
 //! and what is not UTF-8 becomes U+FFFD.
 //!
-//! TSL writes the same document, but ends the list with `{}`, cuts texts at a NUL, escapes what is not ASCII, rounds
-//! times to doubles, and stops at a number of events. [`JsonOptions::tsl`] does the same to the byte; under a limit of
-//! events that includes the order in which TSL's partial sort leaves events of one time.
+//! TSL writes a document of the same form. It ends the list with `{}`, cuts texts at a NUL, escapes what is not ASCII, writes times
+//! to the picosecond, rounded to doubles, makes one process of planes with one P, has no lanes, keeps the order of the file, and
+//! stops at a number of events. [`JsonOptions::tsl`] does the same to the byte; under a limit of events that includes the order in
+//! which TSL's partial sort leaves events of one time.
 //!
-//! Several hosts give one document: P becomes 1000 · the host's place from 1 + P, and a process is called by its host's
+//! Several hosts give one document: P, where it is below 1000, becomes 1000 · the host's place from 1 + P, and a process is called by its host's
 //! name, a space and the plane's name, as XProf does it.
 
 pub(super) mod document;
@@ -42,6 +48,7 @@ mod event;
 mod limit;
 pub(super) mod names;
 mod output;
+mod threads;
 
 use std::fs::{self, File};
 use std::io;
@@ -87,6 +94,8 @@ pub struct JsonSummary {
     pub planes_filtered: u64,
     /// Events left out because of [`JsonOptions::filter`], those of whole planes among them.
     pub events_filtered: u64,
+    /// Threads beside those of the lines, for events that overlap others without nesting.
+    pub lanes: u64,
 }
 
 /// Names of events that are not shown.
@@ -114,8 +123,9 @@ pub(super) const HIDDEN_STATS: [&str; 8] = ["_pt", "_p", "_ct", "_c", "_r", "flo
 /// Shown are the host and the accelerators, as TensorFlow's trace viewer shows them. Stats called `_pt`, `_p`, `_ct`,
 /// `_c`, `_r`, `flops`, `program_id` and `symbol_id` are for programs and do not appear; the XSpace keeps them.
 ///
-/// Memory is bounded by the names, line headers and event metadata of the largest plane, however many events there are.
-/// `out` gets large pieces and needs no buffer of its own.
+/// Memory is bounded by the names, line headers and event metadata of the largest plane and at most 64 MiB, however many
+/// events there are. A line whose events are not in order of time is read once more for each half million of them. `out` gets
+/// large pieces and needs no buffer of its own.
 ///
 /// # Errors
 /// [`ErrorKind::InvalidData`] if the bytes are not an XSpace, with the offset and the reason; [`ErrorKind::Io`] if

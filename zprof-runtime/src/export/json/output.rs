@@ -26,7 +26,7 @@ pub(super) enum Text {
 /// How texts and times are written, and how the list ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Style {
-    /// As they are.
+    /// As they are, but for times, which are in whole nanoseconds.
     Exact,
     /// To the byte as TSL does it.
     Tsl,
@@ -83,12 +83,26 @@ impl<'w> Output<'w> {
         self.flush_batch()
     }
 
-    /// Puts picoseconds as microseconds.
+    /// Puts a start and a duration, in picoseconds, as the members `ts` and `dur`, in microseconds.
+    ///
+    /// Readers count in nanoseconds, and round each of the two numbers by itself. So that what nests in picoseconds nests for them
+    /// too, both ends are rounded down here, as in Perfetto's format.
     #[inline]
-    pub(super) fn put_micros(&mut self, ps: u64) {
+    pub(super) fn put_times(&mut self, start_ps: u64, duration_ps: u64) {
+        self.put(br#","ts":"#);
         match self.style {
-            Style::Exact => put_micros(&mut self.buffer, ps),
-            Style::Tsl => put_rounded_micros(&mut self.buffer, ps),
+            Style::Exact => {
+                let start = start_ps - start_ps % 1_000;
+                let end_ps = start_ps.saturating_add(duration_ps);
+                put_micros(&mut self.buffer, start);
+                self.put(br#","dur":"#);
+                put_micros(&mut self.buffer, (end_ps - end_ps % 1_000 - start).max(1));
+            }
+            Style::Tsl => {
+                put_rounded_micros(&mut self.buffer, start_ps);
+                self.put(br#","dur":"#);
+                put_rounded_micros(&mut self.buffer, duration_ps.max(1));
+            }
         }
     }
 
@@ -106,11 +120,17 @@ impl<'w> Output<'w> {
 
     /// Puts a text of the source, with quotes, piece by piece.
     pub(super) fn put_source(&mut self, window: &mut Window<'_>, extent: Extent) -> Result<()> {
-        self.put_source_after(window, "", extent)
+        self.put_source_between(window, "", extent, "")
     }
 
-    /// The same with a prefix.
-    pub(super) fn put_source_after(&mut self, window: &mut Window<'_>, prefix: &str, extent: Extent) -> Result<()> {
+    /// Puts a text of the source between two others, all in one pair of quotes.
+    pub(super) fn put_source_between(
+        &mut self,
+        window: &mut Window<'_>,
+        prefix: &str,
+        extent: Extent,
+        suffix: &str,
+    ) -> Result<()> {
         self.put(b"\"");
         self.style.put_inside(&mut self.buffer, prefix.as_bytes());
         let Extent { mut at, mut len } = extent;
@@ -127,6 +147,7 @@ impl<'w> Output<'w> {
             len -= wide(done);
             self.flush_batch()?;
         }
+        self.style.put_inside(&mut self.buffer, suffix.as_bytes());
         self.put(b"\"");
         Ok(())
     }

@@ -7,14 +7,16 @@ use foldhash::fast::FixedState;
 
 use super::args::Args;
 use super::encoder::{Encoder, Time, Type};
-use super::lanes::Lanes;
 use super::names::{Kind, Names};
-use super::order::{each_in_order, times};
 use super::output::Output;
 use super::planes::{Part, Plane, Thread, scan, threads};
 use super::{PerfettoOptions, PerfettoSummary};
+use crate::export::json::names::Rank;
 use crate::export::limit::Limit;
+use crate::export::order::{each_in_order, times};
 use crate::export::{Filter, Host};
+use crate::lanes::{LaneAllocator, LaneLimits};
+use crate::room::OutOfMemory;
 use crate::xspace::reader::{Event, each_event};
 use crate::xspace::window::Window;
 use crate::{Error, Result};
@@ -38,7 +40,7 @@ struct Gate<'o> {
 struct Writer<'w, 'o> {
     encoder: Encoder<'w>,
     gate: Gate<'o>,
-    lanes: Lanes,
+    lanes: LaneAllocator,
     /// How many tracks there are.
     tracks: u64,
     /// How many processes there are.
@@ -55,8 +57,10 @@ struct Row<'a> {
     thread: &'a Thread,
     /// Tracks of its lanes; the first is its own.
     lanes: Vec<u64>,
-    /// Tracks of counters by the id of their metadata.
-    counters: HashMap<i64, u64, FixedState>,
+    /// How many tracks it has, with those that are for one event each.
+    tracks: u64,
+    /// Tracks of counters by the id of their metadata and by their unit.
+    counters: HashMap<(i64, Rank), u64, FixedState>,
     /// Whether the encoder is on it.
     is_begun: bool,
     /// Start of the event before.
@@ -80,7 +84,7 @@ impl<'s, 'o> Document<'s, 'o> {
         let mut writer = Writer {
             encoder: Encoder::new(Output::new(out)),
             gate: Gate { filter: self.filter(), limit, summary: std::mem::take(&mut self.summary) },
-            lanes: Lanes::default(),
+            lanes: LaneAllocator::new(LaneLimits::VIEWER),
             tracks: 0,
             processes: 0,
             host: 0,
@@ -166,15 +170,21 @@ impl Writer<'_, '_> {
                     process,
                     thread,
                     lanes: vec![track],
+                    tracks: 1,
                     counters: HashMap::default(),
                     is_begun: false,
                     last_ps: 0,
                 };
-                self.lanes.clear();
-                let state = (&names, &mut args);
-                each_in_order(window, *source, &thread.runs, state, |window, args, event, start_ps, duration_ps| {
-                    self.event(window, &mut row, args, event, (start_ps, duration_ps))
-                })?;
+                self.lanes = LaneAllocator::new(LaneLimits::VIEWER);
+                let read = |window: &mut Window<'_>, args: &mut Args, body| args.read(window, &names, body);
+                each_in_order(
+                    window,
+                    *source,
+                    &thread.runs,
+                    &mut args,
+                    read,
+                    |window, args, event, start, duration| self.event(window, &mut row, args, event, (start, duration)),
+                )?;
                 self.close(&row, u64::MAX)?;
             }
         }
@@ -215,21 +225,18 @@ impl Writer<'_, '_> {
         if row.thread.is_counters && self.sample(window, row, (kind, args), event.metadata_id, start_ns)? {
             return Ok(());
         }
-        if duration_ps == 0 {
-            if self.lanes.has_room_for_instant(start_ns) {
-                return self.shown(window, row, (kind, args), Type::Instant, row.lanes[0], Time::Next(start_ns));
-            }
-            return self.alone(window, row, (kind, args), start_ns, start_ns, true);
-        }
-        match self.lanes.open(end_ps) {
+        let is_instant = duration_ps == 0;
+        let lane = if is_instant { self.lanes.instant(start_ps) } else { self.lanes.open(end_ps, ()) };
+        match lane.map_err(OutOfMemory::error)? {
             Some(lane) => {
                 if lane == row.lanes.len() {
                     let track = self.new_lane(window, row)?;
                     row.lanes.push(track);
                 }
-                self.shown(window, row, (kind, args), Type::SliceBegin, row.lanes[lane], Time::Next(start_ns))
+                let r#type = if is_instant { Type::Instant } else { Type::SliceBegin };
+                self.shown(window, row, (kind, args), r#type, row.lanes[lane], Time::Next(start_ns))
             }
-            None => self.alone(window, row, (kind, args), start_ns, end_ps / 1_000, false),
+            None => self.alone(window, row, (kind, args), start_ns, end_ps / 1_000, is_instant),
         }
     }
 
@@ -238,7 +245,7 @@ impl Writer<'_, '_> {
     fn alone(
         &mut self,
         window: &mut Window<'_>,
-        row: &Row<'_>,
+        row: &mut Row<'_>,
         (kind, args): (&Kind, &Args),
         start_ns: u64,
         end_ns: u64,
@@ -298,12 +305,12 @@ impl Writer<'_, '_> {
             return Ok(false); // its name is its own, not that of the counter
         }
         let Some((unit, value)) = args.take_sample() else { return Ok(false) };
-        let track = match row.counters.get(&metadata_id) {
+        let track = match row.counters.get(&(metadata_id, unit)) {
             Some(track) => *track,
             None => {
                 let track = self.new_track();
                 self.encoder.counter(window, track, row.process, row.names, kind.name, unit)?;
-                row.counters.insert(metadata_id, track);
+                row.counters.insert((metadata_id, unit), track);
                 track
             }
         };
@@ -319,11 +326,11 @@ impl Writer<'_, '_> {
     }
 
     /// Describes one more lane of a thread.
-    fn new_lane(&mut self, window: &mut Window<'_>, row: &Row<'_>) -> Result<u64> {
+    fn new_lane(&mut self, window: &mut Window<'_>, row: &mut Row<'_>) -> Result<u64> {
         let track = self.new_track();
         self.gate.summary.lanes += 1;
-        let number = crate::xspace::wire::wide(row.lanes.len()) + 1;
-        self.encoder.lane(window, track, row.lanes[0], row.thread.name, number)?;
+        row.tracks += 1; // viewers join tracks of one name, so each gets a number of its own
+        self.encoder.lane(window, track, row.lanes[0], row.thread.name, row.tracks)?;
         Ok(track)
     }
 }

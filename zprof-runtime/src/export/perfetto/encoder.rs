@@ -11,7 +11,8 @@
 //! | ProcessDescriptor | pid 1, process_name 6 |
 //! | ThreadDescriptor | pid 1, tid 2, thread_name 5 |
 //! | CounterDescriptor | unit_name 6 |
-//! | TrackEvent | category_iids 3, debug_annotations 4, type 9, name_iid 10, track_uuid 11, name 23, counter_value 30, double_counter_value 44, flow_ids 47, terminating_flow_ids 48 |
+//! | TrackEvent | category_iids 3, debug_annotations 4, legacy_event 6, type 9, name_iid 10, track_uuid 11, name 23, counter_value 30, double_counter_value 44, flow_ids 47 |
+//! | LegacyEvent | bind_id 8, flow_direction 13 |
 //! | DebugAnnotation | name_iid 1, uint_value 3, int_value 4, double_value 5, string_value 6, string_value_iid 17 |
 //! | InternedData | event_categories 1, event_names 2, debug_annotation_names 3, debug_annotation_string_values 29: iid 1, text 2 |
 //!
@@ -44,6 +45,8 @@ const STATE_CLEARED: u64 = 1;
 const LONGEST_INTERNED: u64 = 1 << 10;
 /// Bytes up to which a value of bytes is shown.
 const LONGEST_BYTES: u64 = 4_096;
+/// An arrow that comes in, and that may come in elsewhere too.
+const FLOW_IN: u8 = 1;
 /// By rank: the order of processes and threads.
 const EXPLICIT: u64 = 1;
 
@@ -255,16 +258,28 @@ impl<'w> Encoder<'w> {
         }
     }
 
+    /// One end of an arrow; of those that are in, an event has one at most.
     #[inline]
     pub(super) fn flow(&mut self, end: End) {
-        let number: u8 = if end.terminates { 48 } else { 47 };
         let buffer = &mut self.out.buffer;
         buffer.make_room(0);
-        buffer.fields(|out| {
-            out.byte(key(number & 0xf, FIXED64) | 0x80);
-            out.byte(number >> 4);
-            out.fixed64(end.id);
-        });
+        if end.is_in {
+            let start = buffer.len() + 1;
+            // At most 15 bytes.
+            buffer.fields(|out| {
+                out.word(u64::from_le_bytes([key(6, BYTES), 0, key(8, VARINT), 0, 0, 0, 0, 0]), 3);
+                out.varint(end.id);
+                out.byte(key(13, VARINT));
+                out.byte(FLOW_IN);
+            });
+            buffer.set_length(start);
+        } else {
+            buffer.fields(|out| {
+                out.byte(key(47 & 0xf, FIXED64) | 0x80);
+                out.byte(47 >> 4);
+                out.fixed64(end.id);
+            });
+        }
     }
 
     /// The sample of a counter, which is a number.

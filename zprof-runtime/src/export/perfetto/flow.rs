@@ -42,8 +42,14 @@ impl Role {
 /// | `_ct` and `_c` | in, the same id |
 /// | `correlation_id` | out on the host's planes, in on others |
 ///
-/// `flow` hides the others, which it is made from; on an event with `_a` it is no arrow. Out, and both, is `flow_ids`; in
-/// is `terminating_flow_ids`. The id that is written is a hash of the host's place, the kind of stat and the id.
+/// `flow` hides the others, which it is made from; on an event with `_a` it is no arrow. The id that is written is a hash of the
+/// host's place, the kind of stat and the id.
+///
+/// An event that is out, or both out and in, has the id in `flow_ids`: the trace processor draws an arrow to it from the event
+/// before that has the id there, if there is one. An event that is in has a `legacy_event` with the flow direction `FLOW_IN`: an
+/// arrow goes to it from the last event with the id in `flow_ids`, and that stays the origin of further arrows. So all receivers
+/// are joined with their sender. `terminating_flow_ids`, the usual field, would end the flow at the first of them. There is one
+/// `legacy_event` an event, so a second end that is in goes to `flow_ids`.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Flows {
     flow: Option<u64>,
@@ -60,8 +66,8 @@ pub(super) struct Flows {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct End {
     pub(super) id: u64,
-    /// Whether the arrow ends here.
-    pub(super) terminates: bool,
+    /// Whether an arrow comes in, and none goes on from here.
+    pub(super) is_in: bool,
 }
 
 impl Flows {
@@ -94,17 +100,19 @@ impl Flows {
 
     fn all_ends(&self, host: u64, on_host_plane: bool) -> [Option<End>; 3] {
         if let Some(flow) = self.flow {
-            let end = End { id: hash([host, 0, 0, flow >> 2]), terminates: flow & 3 == 1 };
+            let end = End { id: hash([host, 0, 0, flow >> 2]), is_in: flow & 3 == 1 };
             return [Some(end).filter(|_| flow & 3 != 0 && !self.is_async), None, None];
         }
-        let context =
-            |kind: Option<u64>, id: Option<u64>, terminates| Some(End { id: hash([host, 1, kind?, id?]), terminates });
-        let correlation = self.correlation.map(|id| End { id: hash([host, 2, 0, id]), terminates: !on_host_plane });
-        [
-            context(self.producer_type, self.producer, false),
-            context(self.consumer_type, self.consumer, true),
-            correlation,
-        ]
+        let context = |kind: Option<u64>, id: Option<u64>, is_in| Some(End { id: hash([host, 1, kind?, id?]), is_in });
+        let out = context(self.producer_type, self.producer, false);
+        // Who is both in and out hands the flow on, and is no sender of its own.
+        let into =
+            context(self.consumer_type, self.consumer, true).filter(|into| out.is_none_or(|out| out.id != into.id));
+        let mut correlation = self.correlation.map(|id| End { id: hash([host, 2, 0, id]), is_in: !on_host_plane });
+        if let (Some(_), Some(second)) = (into, &mut correlation) {
+            second.is_in = false;
+        }
+        [out, into, correlation]
     }
 }
 
@@ -128,7 +136,7 @@ mod tests {
         for (role, number) in stats {
             flows.note(*role, Value::Int(*number));
         }
-        flows.ends(0, on_host_plane).into_iter().flatten().map(|end| (end.id, end.terminates)).collect()
+        flows.ends(0, on_host_plane).into_iter().flatten().map(|end| (end.id, end.is_in)).collect()
     }
 
     #[test]
@@ -139,6 +147,9 @@ mod tests {
         assert!(!out[0].1);
         assert_ne!(ends(&[(ConsumerType, 8), (Consumer, 5)], true)[0].0, out[0].0);
         assert_eq!(ends(&[(Producer, 5)], true), []);
+        // In and out at once is one end, which hands the flow on.
+        let both = [(ConsumerType, 9), (Consumer, 5), (ProducerType, 9), (Producer, 5)];
+        assert_eq!(ends(&both, true), out);
 
         let flow = |direction: i64| ends(&[(Flow, 77 << 2 | direction), (ProducerType, 1), (Producer, 5)], true);
         let id = flow(1)[0].0;
@@ -151,5 +162,8 @@ mod tests {
         let host = ends(&[(Correlation, 4)], true);
         assert_eq!(ends(&[(Correlation, 4)], false), [(host[0].0, true)]);
         assert!(!host[0].1);
+        // One end that is in has the one place for such ends.
+        let into = ends(&[(ConsumerType, 9), (Consumer, 5), (Correlation, 4)], false);
+        assert_eq!(into, [(out[0].0, true), (host[0].0, false)]);
     }
 }

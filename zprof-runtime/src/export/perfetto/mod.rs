@@ -13,7 +13,7 @@
 //! | name | as in the JSON: display_name, with `name` as the argument `long_name`; a stat `step_name` above both |
 //! | debug annotation | a stat of the metadata or the event; the last of a name counts; sorted by name |
 //! | flow | see [`Flows`](flow::Flows) |
-//! | counter track | on a line `_counters_`, the events of one metadata; the stat's name is its unit |
+//! | counter track | on a line `_counters_`, the events of one metadata with one stat; the stat's name is the unit |
 //!
 //! An annotation has the type of its stat: int64 is `int_value`, uint64 `uint_value`, double `double_value`, texts and
 //! references `string_value`. Bytes are lower-case hexadecimal digits, or `<N opaque bytes>` where there are more than
@@ -23,9 +23,10 @@
 //! stats that the JSON hides: bookkeeping, and what is for programs. Picoseconds below a nanosecond have no place in this
 //! format; the XSpace keeps them.
 //!
-//! Within a track, slices must nest. What overlaps another slice of its thread without nesting, or would stand more than
-//! 250 deep, goes to a child track `NAME (2)`, `NAME (3)`, … of the thread's. Events of a line are written in order of
-//! time, the longer of two that begin together first, whatever their order in the file.
+//! Within a track, slices must nest. An event that overlaps another one of its thread without nesting, or that would stand more
+//! than 250 deep, goes to a child track `NAME (2)`, `NAME (3)`, … of the thread's; [`LaneAllocator`](crate::lanes::LaneAllocator)
+//! chooses the track. Instants of one nanosecond stand on each other, so more than 250 of them take further tracks too. Events
+//! of a line are written in order of time, the longer of two that begin together first, whatever their order in the file.
 
 mod args;
 mod document;
@@ -33,9 +34,7 @@ mod encoder;
 mod flow;
 mod ids;
 mod intern;
-mod lanes;
 mod names;
-mod order;
 mod output;
 mod planes;
 mod tracks;

@@ -1,18 +1,16 @@
 //! Which planes a trace shows as processes, and which threads their lines are.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use super::PerfettoSummary;
-use super::order::Order;
 use crate::Result;
 use crate::export::json::document::{DEVICE_PREFIXES, FIRST_DEVICE_PID, HOST_PID, HOST_PLANE, LONGEST_PREFIX};
+use crate::export::order::{Order, Run};
 use crate::export::{Filter, Host, host};
 use crate::xspace::Source;
 use crate::xspace::reader::{PlaneHeader, each_line, each_line_with, each_plane};
 use crate::xspace::window::{Extent, PIECE, Window};
 
-/// First id of processes that have none of their own.
-const FIRST_FREE_PID: u32 = 10_001;
 /// Name of lines whose events are samples of counters.
 const COUNTER_LINE: &[u8] = b"_counters_";
 
@@ -43,14 +41,6 @@ impl Plane {
     }
 }
 
-/// One line's events.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Run {
-    pub(super) body: Extent,
-    pub(super) timestamp_ns: i64,
-    pub(super) order: Order,
-}
-
 /// Lines of a plane with one id.
 pub(super) struct Thread {
     pub(super) tid: u32,
@@ -74,7 +64,14 @@ pub(super) fn scan<'s>(hosts: &[Host<'s>], filter: &Filter, summary: &mut Perfet
         })?;
         parts.push(Part { source: host.source, window, host: host_name, planes });
     }
-    number_processes(&mut parts);
+    let wanted: Vec<(usize, Option<u32>)> = (0..)
+        .zip(&parts)
+        .flat_map(|(host, part): (usize, &Part<'_>)| part.planes.iter().map(move |plane| (host, plane.wanted_pid)))
+        .collect();
+    let planes = parts.iter_mut().flat_map(|part| &mut part.planes);
+    for (plane, pid) in planes.zip(host::process_ids(hosts.len(), &wanted)) {
+        plane.pid = pid;
+    }
     Ok(parts)
 }
 
@@ -105,33 +102,6 @@ fn find_planes(window: &mut Window<'_>, filter: &Filter, summary: &mut PerfettoS
         Ok(())
     })?;
     Ok(first.into_iter().chain(others).collect())
-}
-
-/// Gives each process an id of its own that viewers can hold: 1 to 2^31 - 1.
-fn number_processes(parts: &mut [Part<'_>]) {
-    let wanted = parts
-        .iter()
-        .enumerate()
-        .flat_map(|(host, part)| part.planes.iter().filter_map(move |plane| plane.wanted_pid.map(|pid| (host, pid))));
-    let shown = if parts.len() > 1 { host::number_processes(parts.len(), wanted) } else { BTreeMap::new() };
-    let mut taken = BTreeSet::new();
-    for (host, part) in parts.iter_mut().enumerate() {
-        for plane in &mut part.planes {
-            let Some(wanted) = plane.wanted_pid else { continue };
-            let pid = shown.get(&(host, wanted)).copied().unwrap_or(wanted);
-            if pid != 0 && i32::try_from(pid).is_ok() && taken.insert(pid) {
-                plane.pid = pid;
-            }
-        }
-    }
-    let mut next = FIRST_FREE_PID;
-    for plane in parts.iter_mut().flat_map(|part| &mut part.planes).filter(|plane| plane.pid == 0) {
-        while !taken.insert(next) {
-            next = next.saturating_add(1);
-        }
-        plane.pid = next;
-        next = next.saturating_add(1); // a plane takes bytes: there are never 2^31
-    }
 }
 
 /// Reads the lines of a plane: its threads in ascending order of their ids, and the number of its lines.

@@ -1,12 +1,13 @@
 //! Walks over the events of a thread in order of time, whatever their order in the file.
+//!
+//! A thread is all lines of a plane that have one id. Events that are in order are streamed. Others are sorted, half a million at
+//! a time, and the lines are read once for each of these batches.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use super::args::Args;
-use super::names::Names;
-use super::planes::Run;
 use crate::Result;
+use crate::room::{self, OutOfMemory};
 use crate::xspace::Source;
 use crate::xspace::reader::{Event, each_event, each_event_body, read_times};
 use crate::xspace::window::{Extent, Window};
@@ -23,6 +24,14 @@ struct Key {
     run: usize,
     at: u64,
     len: u64,
+}
+
+/// The events of one line.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Run {
+    pub(super) body: Extent,
+    pub(super) timestamp_ns: i64,
+    pub(super) order: Order,
 }
 
 /// Start and duration of an event of this run, each modulo 2^64 as the format says.
@@ -76,32 +85,34 @@ fn are_in_order(runs: &[Run]) -> bool {
     })
 }
 
-/// Walks over the events of all runs in order of time: calls back with each event, its start and its duration, while `args`
-/// are the event's.
-pub(super) fn each_in_order<'s>(
+/// Walks over the events of all runs in order of time. `read` reads an event and may note in `state` what it says; then `each` is
+/// called with the event, its start and its duration, in picoseconds.
+pub(super) fn each_in_order<'s, S>(
     window: &mut Window<'s>,
     source: &'s dyn Source,
     runs: &[Run],
-    (names, args): (&Names, &mut Args),
-    each: impl FnMut(&mut Window<'s>, &mut Args, &Event, u64, u64) -> Result<()>,
+    state: &mut S,
+    read: impl Fn(&mut Window<'s>, &mut S, Extent) -> Result<Event>,
+    each: impl FnMut(&mut Window<'s>, &mut S, &Event, u64, u64) -> Result<()>,
 ) -> Result<()> {
-    each_in_batches(window, source, runs, BATCH, (names, args), each)
+    each_in_batches(window, source, runs, BATCH, state, read, each)
 }
 
-fn each_in_batches<'s>(
+fn each_in_batches<'s, S>(
     window: &mut Window<'s>,
     source: &'s dyn Source,
     runs: &[Run],
     batch: usize,
-    (names, args): (&Names, &mut Args),
-    mut each: impl FnMut(&mut Window<'s>, &mut Args, &Event, u64, u64) -> Result<()>,
+    state: &mut S,
+    read: impl Fn(&mut Window<'s>, &mut S, Extent) -> Result<Event>,
+    mut each: impl FnMut(&mut Window<'s>, &mut S, &Event, u64, u64) -> Result<()>,
 ) -> Result<()> {
     if are_in_order(runs) {
         return runs.iter().try_for_each(|run| {
             each_event_body(window, run.body, |window, body| {
-                let event = args.read(window, names, body)?;
+                let event = read(window, state, body)?;
                 let (start_ps, duration_ps) = times(run, &event);
-                each(window, args, &event, start_ps, duration_ps)
+                each(window, state, &event, start_ps, duration_ps)
             })
         });
     }
@@ -109,7 +120,7 @@ fn each_in_batches<'s>(
     let mut aside = Window::small(source)?;
     let count: u64 = runs.iter().map(|run| run.order.count).sum();
     let batch = usize::try_from(count).unwrap_or(batch).min(batch);
-    let mut earliest: BinaryHeap<Key> = BinaryHeap::with_capacity(batch);
+    let mut earliest: BinaryHeap<Key> = BinaryHeap::from(room::with_room(batch).map_err(OutOfMemory::error)?);
     let mut done = None;
     loop {
         for (number, run) in runs.iter().enumerate() {
@@ -132,8 +143,8 @@ fn each_in_batches<'s>(
         let Some(last) = sorted.last() else { return Ok(()) };
         done = Some(*last);
         for key in &sorted {
-            let event = args.read(&mut aside, names, Extent { at: key.at, len: key.len })?;
-            each(&mut aside, args, &event, key.start_ps, key.duration_ps.0)?;
+            let event = read(&mut aside, state, Extent { at: key.at, len: key.len })?;
+            each(&mut aside, state, &event, key.start_ps, key.duration_ps.0)?;
         }
         sorted.clear();
         earliest = BinaryHeap::from(sorted); // its memory serves the next
@@ -143,6 +154,7 @@ fn each_in_batches<'s>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::xspace::reader::read_event;
     use crate::xspace::wire::{put_bytes, put_uint};
 
     /// The whole source as a run.
@@ -200,11 +212,10 @@ mod tests {
         let source = line.as_slice();
         let mut window = Window::new(&source).expect("has a size");
         let run = run(&mut window, 0);
-        let names = Names::load(&mut window, Extent::default()).expect("there are none");
         for batch in [1, 2, 3, 100] {
             let mut found = Vec::new();
-            let state = (&names, &mut Args::default());
-            each_in_batches(&mut window, &source, &[run], batch, state, |_, _, event, start, duration| {
+            let read = |window: &mut Window<'_>, _: &mut (), body| read_event(window, body);
+            each_in_batches(&mut window, &source, &[run], batch, &mut (), read, |_, (), event, start, duration| {
                 found.push((event.metadata_id, start, duration));
                 Ok(())
             })
