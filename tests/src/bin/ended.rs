@@ -24,6 +24,7 @@ fn main() -> Outcome {
     match arguments.as_slice() {
         ["handler-before"] => handle(libc::SIGTERM),
         ["explicit-first", folder] => return explicit_first(folder),
+        ["panics-long", folder] => return panics_long(folder),
         ["logger"] => log_under_a_lock()?,
         ["logged"] => log_to_stderr()?,
         ["fork-at-end", _] => leave_late(),
@@ -318,6 +319,31 @@ fn panics(folder: &str) -> Outcome {
     // SAFETY: as above.
     unsafe { libc::waitpid(id, &raw mut status, 0) };
     println!("{status:#x}");
+    Ok(())
+}
+
+/// A panic whose message takes longer than records are kept: meanwhile its thread records more than its ring holds, and takes a
+/// snapshot of its own.
+fn panics_long(folder: &str) -> Outcome {
+    let print = panic::take_hook();
+    panic::set_hook(Box::new(move |info| {
+        for line in 0..20_000 {
+            zprof::scope!("print", line, {});
+        }
+        zprof::snapshot().expect("it is written");
+        print(info);
+    }));
+    let options = ProfilerOptions::default().repository_path(folder).keep_last_bytes(16 << 10).snapshot_on_panic(true);
+    let mut profiler = Platform::host().profiler(options)?;
+    profiler.start()?;
+    let doomed = || {
+        work();
+        zprof::scope!("open");
+        panic!("caught");
+    };
+    let thread = thread::Builder::new().name("doomed".to_owned()).spawn(doomed)?;
+    assert!(thread.join().is_err(), "it panics");
+    profiler.stop()?;
     Ok(())
 }
 

@@ -10,7 +10,7 @@ use std::thread;
 
 use serde_json::Value;
 use zprof::{ErrorKind, ProfilerOptions};
-use zprof_tests::profile::{Session, Stat, read_file};
+use zprof_tests::profile::{Session, Stat, line, read_file};
 
 use super::{Load, is_whole, options, stat, written};
 
@@ -120,6 +120,28 @@ fn a_panic_leaves_a_snapshot_and_a_storm_leaves_one() {
     other.stop().expect("it is written");
     assert!(catch_unwind(|| panic!("without a session")).is_err());
     assert_eq!(runs(session.folder()), ["other", "profiling", "profiling-snapshot-1"]);
+}
+
+#[test]
+#[cfg(unix)]
+fn the_snapshot_of_a_panic_ends_when_the_panic_begins_however_long_its_message_takes() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let mut program = zprof_tests::program(env!("CARGO_BIN_EXE_ended"));
+    let output = program.arg("panics-long").arg(folder.path()).output().expect("the program starts");
+    assert!(output.status.success(), "{output:?}");
+    assert_eq!(runs(folder.path()), ["profiling", "profiling-snapshot-1", "profiling-snapshot-2"]);
+    let names = |run: &str| {
+        let (lines, ..) = read_file(&folder.path().join("plugins/profile").join(run).join("profiling.xplane.pb"));
+        let names = line(&lines, "doomed").names();
+        let mut names: Vec<String> = names.into_iter().map(str::to_owned).collect();
+        names.dedup();
+        names
+    };
+    // The ring of the thread has gone on: the snapshot that the program's hook took, and the stop, have the message alone.
+    for run in ["profiling", "profiling-snapshot-1"] {
+        assert_eq!(names(run), ["open", "print"], "{run}");
+    }
+    assert_eq!(names("profiling-snapshot-2"), ["work", "open"]);
 }
 
 #[test]

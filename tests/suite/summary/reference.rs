@@ -306,7 +306,7 @@ pub(super) fn deviation(durations: &[u64]) -> f64 {
 /// A name as it stands in a stack: without what separates stacks, and without a last word that reads as a number.
 fn frame(name: &str) -> String {
     let name = name.replace(';', ",");
-    match name.rsplit_once(' ') {
+    match name.trim_end().rsplit_once(char::is_whitespace) {
         Some((rest, last)) if last.parse::<f64>().is_ok() && last.starts_with(|c: char| c.is_ascii_digit()) => {
             format!("{rest}_{last}")
         }

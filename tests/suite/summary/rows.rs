@@ -248,14 +248,14 @@ fn stacks_begin_with_what_tells_them_apart() {
 
 #[test]
 fn a_number_at_the_end_of_a_name_is_no_time_of_a_stack() {
-    let names = ["layer 1", "layer 2.5", "layer\n3", "layer  4", "layer x 5y", "6", "layer"];
+    let names = ["layer 1", "layer 2.5", "layer\n3", "layer  4", "layer x 5y", "6", "layer", "layer 7 \u{a0}\n"];
     let mut host = Plane::new("/host:CPU").line(1, "main", 0);
     for (place, name) in (0..).zip(names) {
         host = host.event(name, 10_000 * place, 5_000);
     }
     let mut out = Vec::new();
     write_folded(&space([host]).encode_to_vec().as_slice(), &mut out, &FoldedOptions::default()).expect("is an XSpace");
-    let expected = "layer_1 5\nlayer_2.5 5\nlayer_3 5\nlayer _4 5\nlayer x 5y 5\n6 5\nlayer 5\n";
+    let expected = "layer_1 5\nlayer_2.5 5\nlayer_3 5\nlayer _4 5\nlayer x 5y 5\n6 5\nlayer 5\nlayer_7 5\n";
     assert_eq!(String::from_utf8(out).expect("is UTF-8"), expected);
 }
 

@@ -85,6 +85,16 @@ fn a_number_at_the_end_of_a_name_belongs_to_it() {
     let expected = ["all (40,000 ns, 100%)", "layer 2 (30,000 ns, 75.00%)", "layer 1 (10,000 ns, 25.00%)"];
     assert_eq!(titles(&svg), expected);
     assert_eq!(run_on(&profile, &["flame", "--folded", "-"]).1, "layer_1 10000\nlayer_2 30000\n");
+    // Inside another scope, under a thread, and with blanks after the number.
+    let deep =
+        nested(3, |level| ["forward 7", "layer 1.5", "layer 1 \u{a0}"][usize::try_from(level).expect("small")].into());
+    let titles_of =
+        |svg: &str| titles(svg).into_iter().map(|title| title.split(" (").next().unwrap_or_default().to_owned());
+    let (_, svg, _) = run_on(&deep, &["flame", "--by-thread", "-"]);
+    assert_eq!(titles_of(&svg).collect::<Vec<_>>(), ["all", "main", "forward 7", "layer 1.5", "layer 1 \u{a0}"]);
+    assert!(!svg.contains("%; "), "a difference between two profiles");
+    let folded = "forward_7 2\nforward_7;layer_1.5 2\nforward_7;layer_1.5;layer_1 5\n";
+    assert_eq!(run_on(&deep, &["flame", "--folded", "-"]).1, folded);
 }
 
 #[test]

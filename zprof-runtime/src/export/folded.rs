@@ -181,8 +181,9 @@ impl StackTree {
 
 /// Writes a name without what separates frames, stacks and numbers.
 fn write_name(out: &mut dyn Write, name: &str) -> std::io::Result<()> {
-    let (name, number) = match name.rsplit_once(|c: char| c.is_ascii_whitespace()) {
-        Some((name, last)) if is_number(last) => (name, Some(last)),
+    // Readers skip what is blank at the end before they look for a number.
+    let (name, number) = match name.trim_end().rsplit_once(char::is_whitespace) {
+        Some((before, last)) if is_number(last) => (before, Some(last)),
         _ => (name, None),
     };
     let mut rest = name;

@@ -462,15 +462,43 @@ fn watch_panics() {
     WATCHING.call_once(|| {
         let previous = panic::take_hook();
         panic::set_hook(Box::new(move |info| {
-            if RECORDS_PANICS.load(Ordering::Relaxed) {
-                record_panic(info);
-            }
+            let noted = Noted::of(info);
             previous(info);
+            drop(noted);
             if cfg!(panic = "abort") {
                 finish();
             }
         }));
     });
+}
+
+thread_local! {
+    /// The panic that this thread is in is an instant already.
+    static IS_NOTED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// A panic that is recorded as an instant, where the environment asked for a session. There are two hooks of ours, one of which
+/// may call the other: whichever comes first records the panic, and holds this until the hooks after it have returned.
+pub(super) struct Noted(bool);
+
+impl Noted {
+    pub(super) fn of(info: &PanicHookInfo<'_>) -> Self {
+        // A thread whose thread-locals are gone says nothing twice, since it can record nothing either.
+        let is_first = RECORDS_PANICS.load(Ordering::Relaxed)
+            && IS_NOTED.try_with(|is_noted| !is_noted.replace(true)).unwrap_or(true);
+        if is_first {
+            record_panic(info);
+        }
+        Self(is_first)
+    }
+}
+
+impl Drop for Noted {
+    fn drop(&mut self) {
+        if self.0 {
+            let _ = IS_NOTED.try_with(|is_noted| is_noted.set(false));
+        }
+    }
 }
 
 struct Panic;

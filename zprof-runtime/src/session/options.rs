@@ -71,8 +71,9 @@ pub struct ProfilerOptions {
     /// that have recorded at once; those that ended first go. All is kept if not given. Where `keep_last` is given too, the
     /// tighter of the two holds.
     pub keep_last_bytes: Option<usize>,
-    /// Whether a panic leaves a [`snapshot`](crate::snapshot): the hook of the program comes first, then the snapshot is
-    /// written before the panic goes on. Of panics that follow one another within ten seconds the first, and 16 in a
+    /// Whether a panic leaves a [`snapshot`](crate::snapshot) of what was recorded until it began. The program's panic hook runs
+    /// next, however long it prints a backtrace, and then the snapshot is written before the panic goes on. A hook that is set after
+    /// the first start of such a session replaces this; one that then calls the earlier hook should do so first. Of panics that follow one another within ten seconds the first, and 16 in a
     /// session. False if not given.
     pub snapshot_on_panic: bool,
     /// What the recorder may allocate in the whole process, in bytes. Scopes beyond are dropped and counted.

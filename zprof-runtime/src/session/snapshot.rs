@@ -2,21 +2,22 @@
 
 use std::cell::Cell;
 use std::panic::{self, PanicHookInfo};
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Once, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use super::device::Collected;
+use super::exit::{self, Noted};
 use super::files::RunFiles;
 use super::options::ProfilerOptions;
-use super::{Profile, Unwritten, assemble, exit};
+use super::{Profile, Unwritten, assemble};
 use crate::ENABLED;
 use crate::atomic::AtomicU64;
 use crate::error::{Error, ErrorKind, Result};
 use crate::os::HAS_SESSIONS;
 use crate::record::lock::Mutex;
-use crate::record::recording::Live;
+use crate::record::recording::{Live, Recorded};
 use crate::room::OutOfMemory;
 use crate::warn::warn;
 
@@ -46,6 +47,8 @@ pub(super) struct Running {
     panics: [AtomicU64; 2],
     /// When the last of those snapshots was, in milliseconds from `started` and at least 1.
     last_panic_ms: AtomicU64,
+    /// A snapshot of a panic has been captured and is not written yet.
+    holds_panic: AtomicBool,
     started: Instant,
 }
 
@@ -89,6 +92,7 @@ impl Running {
             plugin: plugin.map(str::to_owned),
             panics: [AtomicU64::new(0), AtomicU64::new(0)],
             last_panic_ms: AtomicU64::new(0),
+            holds_panic: AtomicBool::new(false),
             started: Instant::now(),
         };
         if options.snapshot_on_panic {
@@ -118,6 +122,8 @@ impl Running {
         let last = self.last_panic_ms.load(Ordering::Relaxed);
         let is_due = last == 0 || now.saturating_sub(last) >= PANICS_APART_MS;
         let takes = is_due
+            // A program's hook may take longer than the time between two. One snapshot's memory is held for it, not more.
+            && !self.holds_panic.load(Ordering::Relaxed)
             && told.load(Ordering::Relaxed) < MOST_PANICS
             // Of panics at once, one.
             && self.last_panic_ms.compare_exchange(last, now, Ordering::Relaxed, Ordering::Relaxed).is_ok();
@@ -222,53 +228,71 @@ pub fn snapshot() -> Result<Option<Profile>> {
 
 /// [`snapshot`] that tells nobody.
 pub(super) fn take_quietly() -> Result<Option<Profile>> {
-    take(None, |_| true)
-}
-
-/// Writes a snapshot, where `wants` says so once it is known of which session; `reason` is told in it.
-fn take(reason: Option<String>, wants: impl FnOnce(&Running) -> bool) -> Result<Option<Profile>> {
-    let none =
-        || Error::new(ErrorKind::WrongState, "failed to take a snapshot: no session runs; start a profiler first");
+    let none = no_session();
     if !HAS_SESSIONS {
-        return Err(none());
+        return Err(none);
     }
     let _inside = Inside::enter();
-    let is_inherited = exit::is_inherited();
     let turn = Turn::wait();
-    let started = Instant::now();
-    let (running, mut recorded) = {
+    let captured = Captured::take(|_| true)?.ok_or(none)?;
+    captured.write(None, turn).map(Some)
+}
+
+fn no_session() -> Error {
+    Error::new(ErrorKind::WrongState, "failed to take a snapshot: no session runs; start a profiler first")
+}
+
+/// The records of a snapshot, held in the threads' buffers where they were made. Recording goes on beside them, and what is
+/// evicted from a ring stays here until this is written or dropped.
+struct Captured {
+    running: Arc<Running>,
+    recorded: Recorded,
+    /// How long it took to get hold of all chunks.
+    taking: Duration,
+    /// The process whose memory this is. In the child of a fork, chunks are empty and their counts of holders are nobody's.
+    process: u32,
+}
+
+impl Captured {
+    /// Captures what the session holds at this moment. `None` where no session runs, or where `wants` says no of the one that does.
+    fn take(wants: impl FnOnce(&Running) -> bool) -> Result<Option<Self>> {
+        let is_inherited = exit::is_inherited();
+        let started = Instant::now();
         // With the gate: a stop comes before or after, not between.
         let _gate = crate::record::gate();
-        let running = STATE.lock().running.clone().filter(|_| !is_inherited).ok_or_else(none)?;
-        if !wants(&running) {
-            return Ok(None);
-        }
+        let running = STATE.lock().running.clone().filter(|_| !is_inherited);
+        let Some(running) = running.filter(|running| wants(running)) else { return Ok(None) };
         let recorded = running.live.snapshot().map_err(no_memory)?;
-        (running, recorded)
-    };
-    let stopped = Instant::now();
-    recorded.cut().map_err(no_memory)?;
-    let mut files = running.files.snapshot()?;
-    let mut warnings: Vec<String> = reason.into_iter().chain(files.take_notes()).collect();
-    warnings.extend(running.plugin.as_ref().map(|name| {
-        format!("only the host is in this snapshot: PJRT plugin `{name}` gives its profile when the session stops")
-    }));
-    let phases = [stopped - started, stopped.elapsed()];
-    let collected = Collected::none(warnings);
-    let mut unwritten = match assemble(&mut recorded, collected, &files, &running.options, phases) {
-        Ok(assembled) => assembled.for_files(files),
-        Err(error) => {
-            files.give_back();
-            return Err(no_memory(error));
-        }
-    };
-    let written = unwritten.write();
-    let Unwritten { files, profile, .. } = unwritten;
-    if written.is_err() {
-        files.give_back();
+        Ok(Some(Self { running, recorded, taking: started.elapsed(), process: std::process::id() }))
     }
-    drop(turn);
-    written.map(|()| Some(profile))
+
+    /// Writes the snapshot; `reason` is a warning in it. The session may have been stopped since it was captured.
+    fn write(self, reason: Option<String>, turn: Turn) -> Result<Profile> {
+        let Self { running, mut recorded, taking, .. } = self;
+        let started = Instant::now();
+        recorded.cut().map_err(no_memory)?;
+        let mut files = running.files.snapshot()?;
+        let mut warnings: Vec<String> = reason.into_iter().chain(files.take_notes()).collect();
+        warnings.extend(running.plugin.as_ref().map(|name| {
+            format!("only the host is in this snapshot: PJRT plugin `{name}` gives its profile when the session stops")
+        }));
+        let collected = Collected::none(warnings);
+        let mut unwritten =
+            match assemble(&mut recorded, collected, &files, &running.options, [taking, started.elapsed()]) {
+                Ok(assembled) => assembled.for_files(files),
+                Err(error) => {
+                    files.give_back();
+                    return Err(no_memory(error));
+                }
+            };
+        let written = unwritten.write();
+        let Unwritten { files, profile, .. } = unwritten;
+        if written.is_err() {
+            files.give_back();
+        }
+        drop(turn);
+        written.map(|()| profile)
+    }
 }
 
 /// The error of a snapshot that found too little memory.
@@ -287,28 +311,55 @@ fn watch_panics() {
     WATCHING.call_once(|| {
         let next = panic::take_hook();
         panic::set_hook(Box::new(move |info| {
-            // First what the program says of it: a snapshot takes a while.
+            // The records are captured before the program says anything: a backtrace may take longer to print than records are
+            // kept. They are written after it, since that takes a while too and the message must not wait for it.
+            let _noted = Noted::of(info);
+            let captured = capture_for_panic();
             next(info);
-            snapshot_of_panic(info);
+            write_for_panic(info, captured);
         }));
     });
 }
 
+/// Captures what is recorded, where the session that runs has snapshots of panics and this one is due.
 #[cold]
-fn snapshot_of_panic(info: &PanicHookInfo<'_>) {
-    if INSIDE.try_with(Cell::get).unwrap_or(true) {
-        return;
+fn capture_for_panic() -> Result<Option<Captured>> {
+    if Inside::is_here() {
+        return Ok(None);
     }
-    let wants = |running: &Running| running.options.snapshot_on_panic && running.takes_panic();
-    let thread = thread::current();
-    let name = thread.name().unwrap_or("without a name");
-    let at = info.location().map(|at| format!(" at {}:{}", at.file(), at.line())).unwrap_or_default();
-    match take(Some(format!("this snapshot was taken because thread `{name}` panicked{at}")), wants) {
+    let _inside = Inside::enter();
+    let captured = Captured::take(|running| running.options.snapshot_on_panic && running.takes_panic())?;
+    if let Some(captured) = &captured {
+        captured.running.holds_panic.store(true, Ordering::Relaxed);
+    }
+    Ok(captured)
+}
+
+#[cold]
+fn write_for_panic(info: &PanicHookInfo<'_>, captured: Result<Option<Captured>>) {
+    let written = captured.and_then(|captured| {
+        let Some(captured) = captured else { return Ok(None) };
+        if captured.process != std::process::id() {
+            // The program's hook has forked, and this is the child. The records are the parent's, which writes them.
+            std::mem::forget(captured.recorded);
+            return Ok(None);
+        }
+        let thread = thread::current();
+        let name = thread.name().unwrap_or("without a name");
+        let at = info.location().map(|at| format!(" at {}:{}", at.file(), at.line())).unwrap_or_default();
+        let reason = format!("this snapshot was taken because thread `{name}` panicked{at}");
+        let _inside = Inside::enter();
+        let running = Arc::clone(&captured.running);
+        let written = captured.write(Some(reason), Turn::wait());
+        running.holds_panic.store(false, Ordering::Relaxed);
+        written.map(Some)
+    });
+    match written {
         Ok(Some(profile)) => {
             profile.report();
             warn(format_args!("what came before that panic is in `{}`", profile.protobuf_path.display()));
         }
-        Err(error) if error.kind() != ErrorKind::WrongState => warn(format_args!("{}", error.told())),
-        _ => {}
+        Ok(None) => {}
+        Err(error) => warn(format_args!("{}", error.told())),
     }
 }
