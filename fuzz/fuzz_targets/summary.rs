@@ -40,7 +40,8 @@ fn runs_agree(scope: &ScopeSummary) {
     let Some(runs) = &scope.runs else { return };
     assert!(scope.self_ps <= scope.total_ps, "{scope:?}");
     assert!([runs.min_ps, runs.p50_ps, runs.p99_ps, runs.max_ps].is_sorted(), "{scope:?}");
-    let (count, total) = (u128::from(scope.count), scope.total_ps);
+    assert!(scope.total_ps <= scope.runs_total_ps, "{scope:?}");
+    let (count, total) = (u128::from(scope.count), scope.runs_total_ps);
     assert!(u128::from(runs.min_ps) * count <= total && total <= u128::from(runs.max_ps) * count, "{scope:?}");
     assert_eq!(runs.deviation_ps.is_some(), scope.count > 1);
     assert!(runs.deviation_ps.is_none_or(|deviation| deviation.is_finite() && deviation >= 0.0), "{scope:?}");

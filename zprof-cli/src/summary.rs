@@ -24,10 +24,11 @@ const LINES: usize = 8;
 
 /// Print what a profile holds: planes, lines, and scopes by time.
 ///
-/// A scope's total is the sum of its runs; its own time (self) is what no other event of the same line covers. Half of
-/// the runs are no longer than p50, and 99 of 100 no longer than p99; both are exact up to 512 runs and off by at most
-/// 0.4% beyond. Asynchronous spans, such as whole futures, have a table of their own: threads worked at them in their
-/// polls, and the rest of the time they waited. JSON and CSV have exact picoseconds.
+/// A scope's total is the time in its outermost runs: a run inside another run of the same scope, as of a function that
+/// calls itself, adds nothing to it. Its own time (self) is what no other event of the same line covers. Mean and percentiles
+/// are those of all runs: half of them are no longer than p50, and 99 of 100 no longer than p99; both are exact up to 512 runs
+/// and off by at most 0.4% beyond. Asynchronous spans, such as whole futures, have a table of their own: threads worked at them
+/// in their polls, and the rest of the time they waited. JSON and CSV have exact picoseconds.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "Examples:
   The ten scopes with most time, those inside them included:

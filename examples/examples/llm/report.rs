@@ -19,8 +19,11 @@ pub(crate) struct Report {
 #[derive(Default)]
 struct Totals {
     count: u64,
+    /// Of the outermost runs: a run inside another run of the scope is part of that one.
     total_ps: u64,
     self_ps: u64,
+    /// Of all runs.
+    runs_ps: u64,
 }
 
 /// One scope of one thread that is still open where the walk stands.
@@ -29,6 +32,7 @@ struct Open {
     end_ps: u64,
     duration_ps: u64,
     children_ps: u64,
+    is_outermost: bool,
 }
 
 struct Slice {
@@ -82,10 +86,12 @@ impl Report {
             if let Some(parent) = stack.last_mut() {
                 parent.children_ps += slice.duration_ps;
             }
+            let is_outermost = stack.iter().all(|open| open.name != slice.name);
             stack.push(Open {
                 end_ps: slice.start_ps + slice.duration_ps,
                 duration_ps: slice.duration_ps,
                 children_ps: 0,
+                is_outermost,
                 name: slice.name,
             });
         }
@@ -97,7 +103,8 @@ impl Report {
     fn close(&mut self, scope: Open) {
         let totals = self.scopes.entry(scope.name).or_default();
         totals.count += 1;
-        totals.total_ps += scope.duration_ps;
+        totals.runs_ps += scope.duration_ps;
+        totals.total_ps += if scope.is_outermost { scope.duration_ps } else { 0 };
         totals.self_ps += scope.duration_ps.saturating_sub(scope.children_ps);
     }
 }
@@ -107,9 +114,9 @@ impl fmt::Display for Report {
         let mut rows: Vec<(&String, &Totals)> = self.scopes.iter().collect();
         rows.sort_by(|a, b| b.1.self_ps.cmp(&a.1.self_ps).then(a.0.cmp(b.0)));
         writeln!(f, "{:<24} {:>8} {:>12} {:>12} {:>12}", "by self time", "count", "total ms", "self ms", "mean us")?;
-        for (name, Totals { count, total_ps, self_ps }) in rows.into_iter().take(10) {
+        for (name, Totals { count, total_ps, self_ps, runs_ps }) in rows.into_iter().take(10) {
             let (total, own) = (thousandths(total_ps / 1_000_000), thousandths(self_ps / 1_000_000));
-            let mean = thousandths(total_ps / count / 1_000);
+            let mean = thousandths(runs_ps / count / 1_000);
             writeln!(f, "{name:<24} {count:>8} {total:>12} {own:>12} {mean:>12}")?;
         }
         Ok(())

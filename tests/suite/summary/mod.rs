@@ -38,9 +38,10 @@ fn planes(summary: &Summary) -> Vec<Plane> {
             .async_spans
             .iter()
             .map(|spans| {
-                let polls = spans.polls.as_ref().map(|polls| (polls.count, polls.total_ps));
+                let polls = spans.polls.as_ref().map(|polls| (polls.count, polls.total_ps, polls.waiting_ps));
+                let (total, all) = (spans.total_ps, spans.runs_total_ps);
                 let runs = spans.runs.as_ref().map(numbers);
-                (spans.name.clone(), (Sums { count: spans.count, total: spans.total_ps, own: 0, runs }, polls))
+                (spans.name.clone(), (Sums { count: spans.count, total, all, own: 0, runs }, polls))
             })
             .collect(),
         steps: plane
@@ -62,7 +63,8 @@ fn planes(summary: &Summary) -> Vec<Plane> {
 
 fn sums(scope: &ScopeSummary) -> Sums {
     let runs = scope.runs.as_ref().map(numbers);
-    Sums { count: scope.count, total: scope.total_ps, own: scope.self_ps, runs }
+    let (total, all) = (scope.total_ps, scope.runs_total_ps);
+    Sums { count: scope.count, total, all, own: scope.self_ps, runs }
 }
 
 fn numbers(runs: &Runs) -> Numbers {

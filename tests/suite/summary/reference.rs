@@ -36,6 +36,8 @@ pub(super) struct Numbers {
 pub(super) struct Sums {
     pub(super) count: u64,
     pub(super) total: u128,
+    /// The durations of all runs.
+    pub(super) all: u128,
     pub(super) own: u128,
     pub(super) runs: Option<Numbers>,
 }
@@ -50,8 +52,8 @@ pub(super) struct Plane {
     pub(super) name: String,
     pub(super) lines: Vec<Line>,
     pub(super) scopes: BTreeMap<String, Sums>,
-    /// Asynchronous spans, without own time, with count and total of their polls.
-    pub(super) async_spans: BTreeMap<String, (Sums, Option<(u64, u128)>)>,
+    /// Asynchronous spans, without own time, with count and total of their polls and what they waited.
+    pub(super) async_spans: BTreeMap<String, (Sums, Option<(u64, u128, u128)>)>,
     pub(super) steps: BTreeMap<String, (Sums, Vec<Step>)>,
     pub(super) events_hidden: u64,
     pub(super) counter_samples: u64,
@@ -68,15 +70,17 @@ struct Event {
     aggregated: Option<u64>,
     is_root: bool,
     is_async: bool,
-    is_linked: bool,
+    link: Option<u64>,
+    tid: Option<i64>,
     number: Option<i64>,
     own: Option<u64>,
 }
 
-/// What is gathered of a scope: durations of runs, own time, aggregated runs and total.
+/// What is gathered of a scope: durations of runs, those inside other runs of it, own time, aggregated runs and total.
 #[derive(Clone, Debug, Default)]
 struct Gathered {
     durations: Vec<u64>,
+    inner: u128,
     own: u128,
     aggregated: (u64, u128),
 }
@@ -89,6 +93,17 @@ fn stat_numbers(plane: &XPlane, stats: &[XStat]) -> Vec<(String, i64)> {
     };
     let name = |id: i64| plane.stat_metadata.get(&id).map(|stat| stat.name.clone()).unwrap_or_default();
     stats.iter().filter_map(|stat| Some((name(stat.metadata_id), number(stat)?))).collect()
+}
+
+/// Numbers of flows that go both in and out.
+fn links<'a>(plane: &'a XPlane, stats: &'a [XStat]) -> impl Iterator<Item = u64> + 'a {
+    let is_flow = |id: i64| plane.stat_metadata.get(&id).is_some_and(|stat| stat.name == "flow");
+    let flow = move |stat: &XStat| match stat.value {
+        Some(Value::Int64Value(value)) if is_flow(stat.metadata_id) => Some(value.cast_unsigned()),
+        Some(Value::Uint64Value(value)) if is_flow(stat.metadata_id) => Some(value),
+        _ => None,
+    };
+    stats.iter().filter_map(flow).filter(|flow| flow & 3 == 3).map(|flow| flow >> 2)
 }
 
 fn event(plane: &XPlane, timestamp_ns: i64, event: &XEvent) -> Event {
@@ -115,7 +130,8 @@ fn event(plane: &XPlane, timestamp_ns: i64, event: &XEvent) -> Event {
         aggregated,
         is_root: last("_r").map_or(kind.name == "TraceContext", |root| root > 0),
         is_async: last("_a").is_some_and(|asynchronous| asynchronous != 0),
-        is_linked: numbers.iter().any(|(name, number)| name == "flow" && number & 3 == 3),
+        link: links(plane, &kind.stats).chain(links(plane, &event.stats)).last(),
+        tid: last("tid"),
         number: last("iter_num").or(last("step_num")),
         own: last("self_duration_ps").and_then(|own| u64::try_from(own).ok()),
     }
@@ -192,7 +208,7 @@ pub(super) fn planes(space: &XSpace) -> Vec<Plane> {
 fn summed(name: String, lines: &[(i64, String, Vec<Event>)]) -> Plane {
     let mut scopes: BTreeMap<String, Gathered> = BTreeMap::new();
     let mut waits: BTreeMap<String, Gathered> = BTreeMap::new();
-    let mut polls: BTreeMap<String, (u64, u128)> = BTreeMap::new();
+    let mut linked = Linked::default();
     let mut series: BTreeMap<String, (Gathered, Vec<Step>)> = BTreeMap::new();
     let (mut events_hidden, mut counter_samples) = (0, 0);
     let mut out_lines = Vec::new();
@@ -226,19 +242,20 @@ fn summed(name: String, lines: &[(i64, String, Vec<Event>)]) -> Plane {
             }
             let (alone, nested): (Vec<&Event>, Vec<&Event>) =
                 timed.iter().partition(|event| !is_nested || event.is_async);
-            for event in alone {
+            for event in &alone {
                 waits.entry(event.scope.clone()).or_default().durations.push(event.duration);
             }
-            for event in nested.iter().filter(|event| event.is_linked) {
-                let (count, total) = polls.entry(event.scope.clone()).or_default();
-                (*count, *total) = (*count + 1, *total + u128::from(event.duration));
-            }
+            linked.spans.extend(alone.iter().filter_map(|event| Some((event.link?, (*event).clone()))));
+            linked.take_slices(*id, line, &nested);
             let (own, parents) = (own_times(&nested), parents(&nested));
             let modules = line == "XLA Modules" && is_device(&name) && !has_steps;
             let mut step_of: Vec<Option<usize>> = Vec::new();
             for (index, event) in nested.iter().enumerate() {
                 let scope = scopes.entry(event.scope.clone()).or_default();
                 scope.durations.push(event.duration);
+                if nested[..index].iter().any(|around| around.scope == event.scope && around.end >= event.end) {
+                    scope.inner += u128::from(event.duration);
+                }
                 scope.own += u128::from(own[index]);
                 busy += u128::from(own[index]);
                 let around = parents[index].and_then(|parent: usize| step_of[parent]);
@@ -267,8 +284,11 @@ fn summed(name: String, lines: &[(i64, String, Vec<Event>)]) -> Plane {
     let scopes = scopes.into_iter().filter(|(_, gathered)| ran(gathered)).map(|(name, all)| (name, all.sums()));
     let waits = waits.into_iter().filter(|(_, gathered)| ran(gathered));
     let async_spans = waits.map(|(name, all)| {
-        let polls = polls.get(&name).copied();
-        (name, (Sums { own: 0, ..all.sums() }, polls))
+        let (polls, inner, covered) = linked.of(&name);
+        let mut sums = Sums { own: 0, ..all.sums() };
+        sums.total -= inner;
+        let polls = polls.map(|(count, total)| (count, total, sums.total - covered.min(sums.total)));
+        (name, (sums, polls))
     });
     let (scopes, async_spans, steps) = (scopes.collect(), async_spans.collect(), steps.collect());
     Plane { name, lines: out_lines, scopes, async_spans, steps, events_hidden, counter_samples }
@@ -286,7 +306,83 @@ impl Gathered {
             max: self.durations[self.durations.len() - 1],
         });
         let count = self.durations.len() as u64 + self.aggregated.0;
-        Sums { count, total: total + self.aggregated.1, own: self.own, runs }
+        let all = total + self.aggregated.1;
+        Sums { count, total: all - self.inner, all, own: self.own, runs }
+    }
+}
+
+/// Asynchronous spans and their slices, by their numbers.
+#[derive(Default)]
+struct Linked {
+    spans: Vec<(u64, Event)>,
+    /// Number, thread, slice, and whether it is inside a slice of another span of the same scope.
+    slices: Vec<(u64, i64, Event, bool)>,
+}
+
+impl Linked {
+    fn take_slices(&mut self, id: i64, line: &str, nested: &[&Event]) {
+        let mut outermost: BTreeMap<&str, &Event> = BTreeMap::new();
+        for event in nested {
+            let Some(number) = event.link else { continue };
+            let around = outermost.entry(&event.scope).or_insert(event);
+            if around.end <= event.start {
+                *around = event;
+            }
+            let is_inner = around.link != event.link && event.end <= around.end;
+            let thread = event.tid.filter(|_| line.contains("(overlap")).unwrap_or(id);
+            self.slices.push((number, thread, (*event).clone(), is_inner));
+        }
+    }
+
+    /// Count and total of the polls of the spans of this name, the durations of those inside others, and the time in which
+    /// any thread was in one of the others.
+    fn of(&self, name: &str) -> (Option<(u64, u128)>, u128, u128) {
+        let numbers: BTreeSet<u64> = self.spans.iter().map(|(number, _)| *number).collect();
+        let (mut polls, mut inner, mut covered) = ((0, 0), 0, 0);
+        for number in numbers {
+            let spans: Vec<&Event> = self.spans.iter().filter(|span| span.0 == number).map(|(_, span)| span).collect();
+            let slices: Vec<_> = self.slices.iter().filter(|slice| slice.0 == number).collect();
+            let named = || spans.iter().filter(|span| span.scope == name);
+            if slices.iter().any(|slice| slice.3) {
+                inner += named().map(|span| u128::from(span.duration)).sum::<u128>();
+                continue;
+            }
+            let times: BTreeSet<i128> = slices
+                .iter()
+                .map(|slice| &slice.2)
+                .chain(spans.iter().copied())
+                .flat_map(|event| [event.start, event.end])
+                .collect();
+            let times: Vec<i128> = times.into_iter().collect();
+            let holds = |event: &Event, pair: &[i128]| event.start <= pair[0] && pair[1] <= event.end;
+            let threads: BTreeSet<i64> = slices.iter().map(|slice| slice.1).collect();
+            // Slices of one number belong to the span that comes first.
+            let owner = self.spans.iter().filter(|span| span.0 == number).map(|(_, span)| span);
+            let owner = owner.min_by_key(|span| (span.start, Reverse(span.end))).map(|span| span.scope.as_str());
+            for pair in times.windows(2) {
+                let length = (pair[1] - pair[0]).unsigned_abs();
+                let inside = |thread: Option<i64>| {
+                    slices.iter().any(|slice| thread.is_none_or(|thread| slice.1 == thread) && holds(&slice.2, pair))
+                };
+                if owner == Some(name) {
+                    polls.1 += length * threads.iter().filter(|thread| inside(Some(**thread))).count() as u128;
+                }
+                covered += length * named().filter(|span| holds(span, pair) && inside(None)).count() as u128;
+            }
+            if owner == Some(name) {
+                let contained = |place: usize| {
+                    let (_, thread, slice, _) = slices[place];
+                    let mut others = slices.iter().enumerate().filter(|other| other.1.1 == *thread && other.0 != place);
+                    others.any(|(other, (_, _, around, _))| {
+                        let wider =
+                            (around.start, Reverse(around.end), other) < (slice.start, Reverse(slice.end), place);
+                        wider && around.end >= slice.end && around.end > slice.start
+                    })
+                };
+                polls.0 += (0..slices.len()).filter(|place| !contained(*place)).count() as u64;
+            }
+        }
+        ((polls.0 > 0).then_some(polls), inner, covered)
     }
 }
 

@@ -45,10 +45,92 @@ fn childrens_time_is_subtracted_once() {
 }
 
 #[test]
-fn a_scope_within_itself_counts_each_run() {
-    let plane =
-        Plane::new("/host:CPU").line(1, "main", 0).event("fib", 0, 100).event("fib", 10, 50).event("fib", 20, 5);
-    assert_eq!(scopes(plane), [row("fib", 3, 155, 100, 155.0 / 3.0)]);
+fn a_total_is_the_time_in_the_outermost_runs() {
+    let plane = Plane::new("/host:CPU")
+        .line(1, "main", 0)
+        .event("fib", 0, 100)
+        .event("fib", 10, 50)
+        .event("add", 15, 20)
+        .event("fib", 20, 5)
+        .event("fib", 200, 30)
+        // Another thread has outermost runs of its own.
+        .line(2, "worker", 0)
+        .event("fib", 0, 100);
+    assert_eq!(scopes(plane), [row("fib", 5, 230, 215, 285.0 / 5.0), row("add", 1, 20, 15, 20.0)]);
+}
+
+#[test]
+fn mutual_recursion_does_not_add_to_totals() {
+    let mut plane = Plane::new("/host:CPU").line(1, "main", 0);
+    for depth in 0..1_000 {
+        plane = plane.event(if depth % 2 == 0 { "even" } else { "odd" }, depth, 2_000 - 2 * depth);
+    }
+    let mean = |first: i64| (0..500).map(|n| (2_000 - 2 * (2 * n + first)) as f64).sum::<f64>() / 500.0;
+    assert_eq!(scopes(plane), [row("even", 500, 2_000, 1_000, mean(0)), row("odd", 500, 1_998, 1_000, mean(1))]);
+}
+
+fn flow(number: u64) -> Value {
+    Value::Uint64Value(number << 2 | 3)
+}
+
+#[test]
+fn polled_time_is_the_union_of_the_slices_of_each_thread() {
+    let plane = Plane::new("/host:CPU")
+        .line(1, "main", 0)
+        // Entered again inside its own poll, twice.
+        .event("fetch", 0, 100)
+        .stat("flow", flow(7))
+        .event("fetch", 10, 80)
+        .stat("flow", flow(7))
+        .event("fetch", 20, 30)
+        .stat("flow", flow(7))
+        .event("fetch", 500, 10)
+        .stat("flow", flow(7))
+        // Another span of the same name, at the same time.
+        .line(2, "worker", 0)
+        .event("fetch", 50, 100)
+        .stat("flow", flow(8))
+        // A slice of the first span that crossed a scope of its thread, and one on a third thread meanwhile.
+        .line(1 << 30, "main (overlap)", 0)
+        .event("fetch", 505, 10)
+        .stat("flow", flow(7))
+        .stat("tid", Value::Int64Value(1))
+        .line(3, "third", 0)
+        .event("fetch", 505, 30)
+        .stat("flow", flow(7))
+        .line(1 << 30 | 1, "async", 0)
+        .event("fetch", 0, 1_000)
+        .stat("_a", Value::Int64Value(1))
+        .stat("flow", flow(7))
+        .line(1 << 30 | 2, "async 2", 0)
+        .event("fetch", 50, 200)
+        .stat("_a", Value::Int64Value(1))
+        .stat("flow", flow(8));
+    assert_eq!(async_spans(plane.clone()), [waited("fetch", 2, 1_200, Some((5, 100 + 15 + 30 + 100)))]);
+    let found = summary(&space([plane]).encode_to_vec());
+    assert_eq!(found.planes[0].async_spans[0].waiting_ps(), Some(1_000 - 100 - 35 + 200 - 100));
+}
+
+#[test]
+fn an_asynchronous_function_that_awaits_itself_counts_once() {
+    let mut plane = Plane::new("/host:CPU").line(1, "main", 0);
+    for (begin, length) in [(0_i64, 30), (1_000, 60)] {
+        for depth in 0..3_i64 {
+            plane = plane.event("walk", begin + depth, length - 2 * depth).stat("flow", flow(depth.unsigned_abs()));
+        }
+    }
+    plane = plane.line(2, "async", 0);
+    for depth in 0..3_i64 {
+        plane = plane
+            .event("walk", depth, 1_060 - 2 * depth)
+            .stat("_a", Value::Int64Value(1))
+            .stat("flow", flow(depth.unsigned_abs()));
+    }
+    assert_eq!(async_spans(plane.clone()), [waited("walk", 3, 1_060, Some((2, 90)))]);
+    let found = summary(&space([plane.clone()]).encode_to_vec());
+    let spans = &found.planes[0].async_spans[0];
+    assert_eq!((spans.waiting_ps(), spans.mean_ps()), (Some(970), 1_058.0));
+    assert_eq!(scopes(plane), [row("walk", 6, 90, 90, 258.0 / 6.0)]);
 }
 
 #[test]
@@ -114,7 +196,7 @@ fn asynchronous_events_nest_in_nothing() {
 
 #[test]
 fn wholes_of_futures_are_no_work_but_their_polls_are() {
-    let (whole, flow) = (Value::Int64Value(1), |id: u64| Value::Uint64Value(id << 2 | 3));
+    let whole = Value::Int64Value(1);
     let plane = Plane::new("/host:CPU")
         .line(1, "main", 0)
         .event("fetch", 0, 10)

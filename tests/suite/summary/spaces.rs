@@ -8,7 +8,8 @@ use zprof_proto::x_stat::Value;
 use zprof_tests::make::{Plane, space};
 
 const PLANES: [&str; 5] = ["/host:CPU", "/device:GPU:0", "/device:TPU:1", "/custom:x", "odd"];
-const LINES: [&str; 8] = ["", "main", "async", "Steps", "XLA Modules", "Async XLA Ops", "_counters_", "XLA Ops"];
+const LINES: [&str; 9] =
+    ["", "main", "main (overlap)", "async", "Steps", "XLA Modules", "Async XLA Ops", "_counters_", "XLA Ops"];
 const NAMES: [&str; 8] = ["a", "b", "c;d", "12", "", "shown", "TraceContext", "MemoryAllocation"];
 
 /// What is said of an event beside its name and time.
@@ -17,6 +18,8 @@ enum Said {
     Nothing,
     Stat(&'static str, i64),
     Step(i64, &'static str, i64),
+    /// The number of an asynchronous span, whether it is the span and not a slice of it, and the thread.
+    Link(u64, bool, i64),
     Aggregated(i64, Option<i64>),
 }
 
@@ -50,6 +53,7 @@ fn event() -> impl Strategy<Value = Event> {
         1 => (select(vec!["_r", "_a", "flow", "other", "step_num"]), -1_i64..4).prop_map(|(name, value)| Said::Stat(name, value)),
         1 => (0_i64..2, select(vec!["step_num", "iter_num"]), 0_i64..9)
             .prop_map(|(root, name, number)| Said::Step(root, name, number)),
+        4 => (0_u64..3, proptest::bool::weighted(0.3), 1_i64..4).prop_map(|(number, is_span, tid)| Said::Link(number, is_span, tid)),
         1 => (-1_i64..5, proptest::option::of(0_i64..20)).prop_map(|(count, own)| Said::Aggregated(count, own)),
     ];
     (0..NAMES.len(), offset, duration, said)
@@ -70,6 +74,10 @@ fn plane(name: &str, lines: Vec<Line>) -> Plane {
                     .event(event, offset_ps, duration_ps)
                     .stat("_r", Value::Int64Value(root))
                     .stat(stat, Value::Int64Value(number)),
+                Said::Link(number, is_span, tid) => plane
+                    .event(event, offset_ps, duration_ps)
+                    .stat("flow", Value::Uint64Value(number << 2 | 3))
+                    .stat(if is_span { "_a" } else { "tid" }, Value::Int64Value(if is_span { 1 } else { tid })),
                 Said::Aggregated(count, own) => {
                     let plane = plane.aggregated(event, count, duration_ps);
                     match own {

@@ -34,15 +34,18 @@ enum Mark {
     OwnTime,
     /// `flow`, which goes both in and out where polls and their whole refer to each other.
     Flow,
+    /// `tid`, the id of the thread where the line's is another.
+    Tid,
 }
 
-const MARKS: [(&str, Mark); 6] = [
+const MARKS: [(&str, Mark); 7] = [
     ("_r", Mark::Root),
     ("iter_num", Mark::Iteration),
     ("step_num", Mark::Step),
     ("_a", Mark::Async),
     ("self_duration_ps", Mark::OwnTime),
     ("flow", Mark::Flow),
+    ("tid", Mark::Tid),
 ];
 
 /// What an event says about itself.
@@ -50,8 +53,10 @@ const MARKS: [(&str, Mark); 6] = [
 pub(super) struct Facts {
     pub(super) is_root: bool,
     pub(super) is_async: bool,
-    /// A flow goes both in and out, as at the poll of a future.
-    pub(super) is_linked: bool,
+    /// The number of a flow that goes both in and out: an asynchronous span and its polls have the same.
+    pub(super) link: Option<u64>,
+    /// The thread that the event says it ran on.
+    pub(super) tid: Option<i64>,
     iteration: Option<i64>,
     step: Option<i64>,
     pub(super) own_ps: Option<u64>,
@@ -64,9 +69,20 @@ impl Facts {
     }
 
     fn note(&mut self, mark: Mark, value: Value) {
+        if mark == Mark::Flow {
+            let flow = match value {
+                Value::Int(value) => u64::from_ne_bytes(value.to_ne_bytes()),
+                Value::Uint(value) => value,
+                _ => return,
+            };
+            // A user's own arrows go one way, and may be of the same event.
+            if flow & 3 == 3 {
+                self.link = Some(flow >> 2);
+            }
+            return;
+        }
         let number = match value {
             Value::Int(value) => value,
-            Value::Uint(value) if mark == Mark::Flow => i64::from(value & 3 == 3) * 3,
             Value::Uint(value) => i64::try_from(value).unwrap_or(i64::MAX),
             _ => return,
         };
@@ -76,8 +92,8 @@ impl Facts {
             Mark::Step => self.step = Some(number),
             Mark::Async => self.is_async = number != 0,
             Mark::OwnTime => self.own_ps = u64::try_from(number).ok(),
-            // A user's own arrows go one way, and may be of the same event.
-            Mark::Flow => self.is_linked |= number & 3 == 3,
+            Mark::Tid => self.tid = Some(number),
+            Mark::Flow => {}
         }
     }
 }

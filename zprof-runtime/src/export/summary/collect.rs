@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use super::polls::{self, Polled};
 use super::spread::Spread;
 use super::{AsyncSummary, LineSummary, PlaneSummary, Polls, Runs, ScopeSummary, Step, StepSeries};
 use crate::Result;
@@ -18,6 +19,8 @@ const MAX_STEPS: usize = 100_000;
 #[derive(Clone, Debug, Default)]
 struct Sum {
     runs: Spread,
+    /// The durations of the runs that are inside no other run of the scope.
+    outermost_ps: u128,
     self_ps: u128,
     /// Runs and total of aggregated events.
     aggregated: (u64, u128),
@@ -44,6 +47,27 @@ struct Tag {
     /// The place of the step that it is, or is in.
     step: Option<u32>,
     is_step: bool,
+    /// Whether no other run of its scope is around it.
+    is_outermost: bool,
+}
+
+/// Finds the runs of a line that no other run of the same scope contains. Events come in the order of time.
+#[derive(Default)]
+struct Outermost {
+    /// By scope: the latest end of its runs so far.
+    reach: HashMap<u32, i128>,
+}
+
+impl Outermost {
+    /// Whether no run of the scope that came before contains this one. A run that came before starts no later than this one,
+    /// so it contains this one exactly if it ends no earlier.
+    fn takes(&mut self, scope: u32, timed: &Timed) -> bool {
+        let end_ps = timed.end_ps();
+        let reach = self.reach.entry(scope).or_insert(i128::MIN);
+        let is_outermost = end_ps > *reach;
+        *reach = end_ps.max(*reach);
+        is_outermost
+    }
 }
 
 struct Plane<'g> {
@@ -51,8 +75,8 @@ struct Plane<'g> {
     sums: Vec<Sum>,
     /// Asynchronous spans, by scope.
     waits: BTreeMap<u32, Sum>,
-    /// Count and total of what may be polls of those, by scope.
-    polls: HashMap<u32, (u64, u128)>,
+    /// How many events of each line have a number that joins an asynchronous span with its polls.
+    linked: Vec<usize>,
     series: BTreeMap<String, Series>,
     steps_kept: usize,
     out: PlaneSummary,
@@ -66,12 +90,13 @@ pub(super) fn plane(window: &mut Window<'_>, group: &PlaneGroup) -> Result<Plane
         sums: vec![Sum::default(); scopes.names.len()],
         scopes: &scopes,
         waits: BTreeMap::new(),
-        polls: HashMap::new(),
+        linked: Vec::new(),
         series: BTreeMap::new(),
         steps_kept: 0,
         out: PlaneSummary { name: group.name.clone(), ..PlaneSummary::default() },
     };
     for timeline in &timelines {
+        plane.linked.push(0);
         let modules_are_steps = !has_steps && is_device(&group.name) && timeline.name == "XLA Modules";
         let line = match LineKind::of(group, timeline) {
             LineKind::Nested => plane.nested(window, timeline, modules_are_steps)?,
@@ -84,7 +109,12 @@ pub(super) fn plane(window: &mut Window<'_>, group: &PlaneGroup) -> Result<Plane
         };
         plane.out.lines.push(line);
     }
-    Ok(plane.finish())
+    let polled = if plane.waits.is_empty() {
+        BTreeMap::new()
+    } else {
+        polls::polled(window, group, &timelines, &scopes, &plane.linked)?
+    };
+    Ok(plane.finish(polled))
 }
 
 impl Plane<'_> {
@@ -93,6 +123,7 @@ impl Plane<'_> {
         let mut line = line(timeline);
         let mut nest = Nest::new();
         let mut open: Vec<Option<OpenStep>> = Vec::new();
+        let mut outermost = Outermost::default();
         let scopes = self.scopes;
         timeline.each_in_time(window, |window, timed| {
             let kind = scopes.kind(timed);
@@ -105,27 +136,24 @@ impl Plane<'_> {
                 return aggregated(window, timed, facts, &mut self.sums[place(kind.scope)]);
             }
             include(&mut line, timed);
+            self.count_link(facts);
             if facts.is_async {
-                self.waits.entry(kind.scope).or_default().add(timed.duration_ps, 0);
+                self.waits.entry(kind.scope).or_default().add(timed.duration_ps, 0, true);
                 return Ok(());
             }
-            if facts.is_linked {
-                let (count, total) = self.polls.entry(kind.scope).or_default();
-                *count += 1;
-                *total += u128::from(timed.duration_ps);
-            }
+            let is_outermost = outermost.takes(kind.scope, timed);
             let tag = |around: Around<'_, Tag>| {
                 let step = around.inside.and_then(|tag| tag.step);
                 let is_step = step.is_none() && (facts.is_root || all_are_steps);
                 if !is_step {
-                    return Ok(Tag { scope: kind.scope, step, is_step });
+                    return Ok(Tag { scope: kind.scope, step, is_step, is_outermost });
                 }
                 let step = u32::try_from(open.len()).ok();
                 let number = facts.number();
                 let (line_id, start_ps, duration_ps) = (timeline.id, timed.start_ps, timed.duration_ps);
                 let begun = Step { line_id, number, start_ps, duration_ps, ..Step::default() };
                 open.push(Some(OpenStep { step: begun, inside: HashMap::new() }));
-                Ok(Tag { scope: kind.scope, step, is_step })
+                Ok(Tag { scope: kind.scope, step, is_step, is_outermost })
             };
             let mut closed = Vec::new();
             let mut close = |event: Closed<Tag>| {
@@ -143,10 +171,17 @@ impl Plane<'_> {
         Ok(line)
     }
 
+    /// Counts an event of the line at hand that has a number.
+    fn count_link(&mut self, facts: Facts) {
+        if let Some(linked) = self.linked.last_mut() {
+            *linked += usize::from(facts.link.is_some());
+        }
+    }
+
     /// Counts an event that has ended.
     fn close(&mut self, line: &mut LineSummary, open: &mut [Option<OpenStep>], event: Closed<Tag>) {
         let Closed { tag, duration_ps, self_ps } = event;
-        self.sums[place(tag.scope)].add(duration_ps, self_ps);
+        self.sums[place(tag.scope)].add(duration_ps, self_ps, tag.is_outermost);
         line.busy_ps += u128::from(self_ps);
         let Some(slot) = tag.step.and_then(|step| open.get_mut(place(step))) else { return };
         if !tag.is_step {
@@ -177,7 +212,8 @@ impl Plane<'_> {
                 return aggregated(window, timed, facts, self.waits.entry(kind.scope).or_default());
             }
             include(&mut line, timed);
-            self.waits.entry(kind.scope).or_default().add(timed.duration_ps, 0);
+            self.count_link(scopes.facts(window, timed, kind)?);
+            self.waits.entry(kind.scope).or_default().add(timed.duration_ps, 0, true);
             Ok(())
         })?;
         Ok(line)
@@ -217,22 +253,27 @@ impl Plane<'_> {
 
     fn add_step(&mut self, name: String, step: Step) {
         let series = self.series.entry(name).or_default();
-        series.sum.add(step.duration_ps, step.self_ps);
+        series.sum.add(step.duration_ps, step.self_ps, true);
         if self.steps_kept < MAX_STEPS {
             self.steps_kept += 1;
             series.steps.push(step);
         }
     }
 
-    fn finish(self) -> PlaneSummary {
-        let Self { scopes, sums, waits, mut polls, series, mut out, .. } = self;
+    fn finish(self, mut polled: BTreeMap<u32, Polled>) -> PlaneSummary {
+        let Self { scopes, sums, waits, series, mut out, .. } = self;
         let named = scopes.names.iter().zip(sums);
         out.scopes = named.filter_map(|(name, sum)| sum.finish(name.clone())).collect();
         out.scopes.sort_by(|left, right| right.self_ps.cmp(&left.self_ps).then_with(|| left.name.cmp(&right.name)));
-        let waits = waits.into_iter().filter_map(|(scope, sum)| {
-            let ScopeSummary { name, count, total_ps, runs, .. } = sum.finish(scopes.name(scope).to_owned())?;
-            let polls = polls.remove(&scope).map(|(count, total_ps)| Polls { count, total_ps });
-            Some(AsyncSummary { name, count, total_ps, polls, runs })
+        let waits = waits.into_iter().filter_map(|(scope, mut sum)| {
+            let polled = polled.remove(&scope).unwrap_or_default();
+            sum.outermost_ps = sum.outermost_ps.saturating_sub(polled.inner_ps);
+            let ScopeSummary { name, count, total_ps, runs_total_ps, runs, .. } =
+                sum.finish(scopes.name(scope).to_owned())?;
+            let Polled { count: polls, total_ps: polled_ps, covered_ps, .. } = polled;
+            let waiting_ps = total_ps.saturating_sub(covered_ps);
+            let polls = (polls > 0).then_some(Polls { count: polls, total_ps: polled_ps, waiting_ps });
+            Some(AsyncSummary { name, count, total_ps, runs_total_ps, polls, runs })
         });
         out.async_spans = waits.collect();
         out.async_spans
@@ -248,16 +289,17 @@ impl Plane<'_> {
 }
 
 impl Sum {
-    fn add(&mut self, duration_ps: u64, self_ps: u64) {
+    fn add(&mut self, duration_ps: u64, self_ps: u64, is_outermost: bool) {
         self.runs.add(duration_ps);
+        self.outermost_ps += if is_outermost { u128::from(duration_ps) } else { 0 };
         self.self_ps += u128::from(self_ps);
     }
 
     /// The scope in numbers, if it ever ran.
     fn finish(self, name: String) -> Option<ScopeSummary> {
-        let Self { runs, self_ps, aggregated } = self;
+        let Self { runs, outermost_ps, self_ps, aggregated } = self;
         let count = runs.count().saturating_add(aggregated.0);
-        let total_ps = runs.sum() + aggregated.1;
+        let (total_ps, runs_total_ps) = (outermost_ps + aggregated.1, runs.sum() + aggregated.1);
         if count == 0 && total_ps == 0 {
             return None;
         }
@@ -269,7 +311,7 @@ impl Sum {
             p99_ps: runs.percentile(99),
             deviation_ps: runs.deviation(),
         });
-        Some(ScopeSummary { name, count, total_ps, self_ps, runs })
+        Some(ScopeSummary { name, count, total_ps, runs_total_ps, self_ps, runs })
     }
 }
 

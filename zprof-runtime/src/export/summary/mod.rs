@@ -1,7 +1,8 @@
 //! What a profile holds, in numbers: planes, lines, scopes by time, steps. Computed from any XSpace, in one walk.
 //!
-//! A scope is what events of one shown name are in the planes of one name. Its total is the sum of the durations of its
-//! runs, a run within a run of its own included. Its own time is what [no other event of the line](super::nest) covers:
+//! A scope is what events of one shown name are in the planes of one name. Its total is the time in its outermost runs: a run
+//! inside another run of the same scope, as in a function that calls itself, adds nothing to it. Its mean, percentiles and
+//! deviation are those of all runs. Its own time is what [no other event of the line](super::nest) covers:
 //! so the own times of a line add up to the time in which anything ran there. Lines do not share time: what a scope
 //! waits for on another thread is its own.
 //!
@@ -10,7 +11,7 @@
 //! | an event of a line | as a run, by its duration; a negative one is 0 |
 //! | an aggregated event | as the runs it says, with its duration as their total; there are no percentiles then |
 //! | an event with `_a`, or of a line `Async XLA Ops` | apart, as a run of an asynchronous span: it waits as well, and nests in nothing |
-//! | an event with a `flow` both in and out, whose name asynchronous spans of its plane have | as a run, and as a poll of those |
+//! | an event with a `flow` both in and out, whose number an asynchronous span of its plane has | as a run, and as a poll of that span |
 //! | an event of a device's line `Steps` | as a step, not as a run |
 //! | a sample on a line `_counters_`, and bookkeeping that viewers hide | not |
 //!
@@ -18,6 +19,7 @@
 //! `TraceContext`, on other lines; and the events of a device's line `XLA Modules` where its plane has no `Steps`.
 
 mod collect;
+mod polls;
 mod spread;
 
 use super::filter::matches_any;
@@ -95,9 +97,12 @@ pub struct ScopeSummary {
     pub name: String,
     /// How often it ran.
     pub count: u64,
-    /// The sum of the runs' durations.
+    /// The sum of the durations of the outermost runs: a run inside another run of this scope is part of that one.
     pub total_ps: u128,
-    /// The part of it that no other scope of the line covers.
+    /// The sum of the durations of all runs, those inside others included. It is larger than the total where a scope runs
+    /// inside itself.
+    pub runs_total_ps: u128,
+    /// The part of the total that no other scope of the line covers.
     pub self_ps: u128,
     /// Its runs one by one; `None` if some are known by their sum only.
     pub runs: Option<Runs>,
@@ -112,9 +117,13 @@ pub struct AsyncSummary {
     pub name: String,
     /// How many there were.
     pub count: u64,
-    /// The sum of their durations.
+    /// The sum of the durations of the outermost spans: a span that is polled by another one of the same name, as of an
+    /// asynchronous function that awaits itself, is part of that one.
     pub total_ps: u128,
-    /// What of that threads worked at; `None` if no event says that it is a poll.
+    /// The sum of the durations of all spans.
+    pub runs_total_ps: u128,
+    /// How long threads worked at the spans of the total, and how long they waited; `None` if no event says that it is a poll
+    /// of any of them.
     pub polls: Option<Polls>,
     /// The spans one by one; `None` if some are known by their sum only.
     pub runs: Option<Runs>,
@@ -124,10 +133,13 @@ pub struct AsyncSummary {
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Polls {
-    /// How many there were. The first part of a span of `tracing` is none, since it may have stayed the only one.
+    /// How many there were. A poll is a slice of a span that no other slice of that span contains.
     pub count: u64,
-    /// The sum of their durations in picoseconds, with all that ran inside.
+    /// How long threads ran them, in picoseconds, with all that ran inside. Where the slices of a span overlap on one thread,
+    /// their time counts once. Where several threads are in a span at once, each of them counts.
     pub total_ps: u128,
+    /// How long no thread was in a span, from its begin to its end, summed over the spans, in picoseconds.
+    pub waiting_ps: u128,
 }
 
 /// How long the runs of a scope were; times are picoseconds.
@@ -180,7 +192,7 @@ impl ScopeSummary {
     /// The mean duration of a run, in picoseconds.
     #[must_use]
     pub fn mean_ps(&self) -> f64 {
-        mean_ps(self.total_ps, self.count)
+        mean_ps(self.runs_total_ps, self.count)
     }
 }
 
@@ -188,13 +200,14 @@ impl AsyncSummary {
     /// The mean duration of a span, in picoseconds.
     #[must_use]
     pub fn mean_ps(&self) -> f64 {
-        mean_ps(self.total_ps, self.count)
+        mean_ps(self.runs_total_ps, self.count)
     }
 
-    /// How long they waited, which is what of their total was no poll, in picoseconds; `None` where polls are not known.
+    /// How long they waited, in picoseconds: the part of their total in which no thread polled them. `None` where polls are not
+    /// known.
     #[must_use]
     pub fn waiting_ps(&self) -> Option<u128> {
-        self.polls.as_ref().map(|polls| self.total_ps.saturating_sub(polls.total_ps))
+        self.polls.as_ref().map(|polls| polls.waiting_ps)
     }
 }
 
@@ -221,8 +234,8 @@ impl PlaneSummary {
 
 /// Sums a profile up.
 ///
-/// Memory is bounded by names, lines and steps, by the events open at once on a line, and by 64 MiB for lines whose
-/// events are not in the order of time.
+/// Memory is bounded by names, lines and steps, by the events open at once on a line, by 64 MiB for lines whose events are
+/// not in the order of time, and by 64 MiB for the polls of asynchronous spans.
 ///
 /// # Errors
 /// [`ErrorKind::InvalidData`](crate::ErrorKind::InvalidData) if the bytes are not an XSpace, with the offset and the
