@@ -13,6 +13,11 @@
 //! assert_eq!(XSpace::decode(bytes.as_slice()), Ok(space));
 //! ```
 
+/// The code of the README is tested with the documentation's.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}
+
 /// The encoding library whose `Message` trait these types have.
 pub use prost;
 

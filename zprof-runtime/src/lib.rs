@@ -2,6 +2,8 @@
 //!
 //! Programs use it through the `zprof` crate, which re-exports what is public here.
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 pub(crate) mod atomic;
 pub(crate) mod ceiling;
 #[cfg(not(zprof_loom))]

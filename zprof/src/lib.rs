@@ -1,18 +1,24 @@
 //! zprof shows where time goes in programs that drive accelerators.
+// The README's links lead to files; here to the chapters below, since the first definition of a link counts.
+//!
+//! [CHANGELOG.md]: _docs::changelog
+//! [CONTRIBUTING.md]: _docs::contributing
+//! [SECURITY.md]: _docs::security
+//! [benches/README.md]: _docs::benches
+//! [docs/architecture.md]: _docs::architecture
+//! [docs/c.md]: _docs::c
+//! [docs/filtering.md]: _docs::filtering
+//! [docs/guarantees.md]: _docs::guarantees
+//! [docs/profiling.md]: _docs::profiling
+//! [docs/runtimes.md]: _docs::runtimes
+//! [docs/testing.md]: _docs::testing
 #![doc = include_str!("../README.md")]
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod macros;
 
-/// The code of the chapters runs as the documentation's.
-#[cfg(doctest)]
-mod chapters {
-    #[doc = include_str!("../../docs/testing.md")]
-    mod testing {}
-    #[doc = include_str!("../../docs/filtering.md")]
-    mod filtering {}
-    #[doc = include_str!("../../docs/runtimes.md")]
-    mod runtimes {}
-}
+#[cfg(any(doc, doctest))]
+pub mod _docs;
 
 #[doc(hidden)]
 #[path = "private.rs"]
