@@ -209,6 +209,7 @@ impl<T> LaneAllocator<T> {
         self.lanes.room(1)?;
         if let [only] = self.lanes.as_slice() {
             // The lists and the queue, which one lane does not need, begin here.
+            self.queue.try_reserve(only.open.len()).map_err(|_| OutOfMemory)?;
             for (end, _) in &only.open {
                 self.opened += 1;
                 self.queue.push((Reverse(*end), self.opened, 0));
