@@ -1,7 +1,7 @@
 //! A real browser fetches the trace as Perfetto's page would: from its origin, under its policy, with a preflight where one is
 //! due.
 //!
-//! The page stands for Perfetto's. That this browser shows Perfetto's own page is not tested: it would need the internet.
+//! The page stands for Perfetto's, so that requests can be made which that page does not make. `page` opens Perfetto's own.
 
 use std::fs;
 use std::io::{BufRead, BufReader};

@@ -128,7 +128,7 @@ fn once_ends_with_the_first_whole_fetch() {
 }
 
 #[test]
-fn the_port_is_perfettos_and_may_be_taken() {
+fn a_port_that_is_taken_is_an_error_and_perfettos_is_the_usual_one() {
     // Whether this or something else has it: it is taken.
     let taken = TcpListener::bind("127.0.0.1:9001");
     let (code, message) = refused(&["--no-open", fixture(SPACE).to_str().expect("is text")]);

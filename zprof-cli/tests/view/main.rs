@@ -4,5 +4,6 @@ mod asked;
 mod browser;
 mod files;
 mod hostile;
+mod page;
 mod served;
 mod xprof;
