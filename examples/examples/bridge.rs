@@ -5,6 +5,7 @@ use std::fs;
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
+use std::thread;
 
 use serde_json::Value;
 use tracing::Instrument as _;
@@ -51,7 +52,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     profiler.start()?;
     zprof::scope!("answer", {
         let sum = library::load("users", 100);
-        let found = block_on(library::query(3).instrument(tracing::info_span!("query", shard = 3)));
+        let mut query = Box::pin(library::query(3).instrument(tracing::info_span!("query", shard = 3)));
+        // A worker goes on with it, as in a runtime of several threads.
+        assert!(query.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+        let found = thread::spawn(|| block_on(query)).join().expect("it does not panic");
         assert_eq!((sum, found), (295, 6));
     });
     let profile = profiler.stop()?.ok_or("a session was running")?;
@@ -65,7 +69,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     assert_eq!(shown("load", "table"), ["users"]);
     assert_eq!(shown("INFO bridge::library", "message"), ["loaded"]);
     assert_eq!(shown("WARN bridge::library", "message"), ["shard 3 is slow"]);
-    // Twice polled and once dropped; and the whole, which says so.
+    // Twice polled and once dropped, by two threads; and the whole, which says so.
     assert_eq!(shown("query", "polls"), ["3"]);
     println!("{} scopes in {}", profile.scopes, profile.protobuf_path.display());
     Ok(())

@@ -7,7 +7,7 @@ use zprof::ProfilerOptions;
 use zprof_runtime::raw::{
     self, Description, Level, MOST_KEYS, NO_FILTER, RawSite, RawValue, Whole, begin, end, instant, note, open,
 };
-use zprof_tests::profile::{Event, Recorded, Session, Stat, Stats, record, recorded, stats};
+use zprof_tests::profile::{Event, Line, Recorded, Session, Stat, Stats, record, recorded, stats};
 
 fn site_at(level: Level, name: &str, keys: &[&str]) -> &'static RawSite {
     let keys: Vec<_> = keys.iter().map(|key| (*key).to_owned().into()).collect();
@@ -267,8 +267,19 @@ pub(crate) fn flow(event: &Event) -> (Option<u64>, Stats) {
     (number, others)
 }
 
+/// Opens slices of a whole in another thread, and gives it back.
+fn elsewhere(mut whole: Whole, site: &'static RawSite, values: [RawValue<'static>; 2], times: usize) -> Whole {
+    let (sender, receiver) = mpsc::channel();
+    let other = thread::Builder::new().name("other".to_owned()).spawn(move || {
+        (0..times).for_each(|_| whole.open(site, &values).end());
+        sender.send(whole).expect("somebody waits");
+    });
+    other.expect("a thread").join().expect("it does not panic");
+    receiver.recv().expect("it was sent")
+}
+
 #[test]
-fn what_is_entered_again_has_a_span_of_its_own() {
+fn a_span_of_several_threads_is_asynchronous_too() {
     let site = site("whole", &["n", "text"]);
     let values = |n| [RawValue::Signed(n), RawValue::Text("of a whole")];
     let mut session = Session::new(ProfilerOptions::default());
@@ -279,52 +290,42 @@ fn what_is_entered_again_has_a_span_of_its_own() {
     let mut whole = Whole::begin();
     whole.open(site, &values(2)).end();
     // In another thread the second and third time, and open to the end.
-    let (sender, receiver) = mpsc::channel();
-    let other = thread::Builder::new().name("other".to_owned()).spawn(move || {
-        whole.open(site, &values(2)).end();
-        whole.open(site, &values(2)).end();
-        sender.send(whole).expect("somebody waits");
-    });
-    other.expect("a thread").join().expect("it does not panic");
-    let mut whole = receiver.recv().expect("it was sent");
+    let mut whole = elsewhere(whole, site, values(2), 2);
     let mut open_one = Whole::begin();
     open_one.open(site, &values(3)).end();
     open_one.open(site, &values(3)).end();
     let first = session.stop();
     session.start();
     whole.open(site, &values(2)).end();
+    let whole = elsewhere(whole, site, values(2), 1);
     whole.end(site);
+    open_one.open(site, &values(3)).end();
     open_one.end(site);
     let second = session.stop();
 
     let own = |n: i64| stats([("n", n.into()), ("text", "of a whole".into())]);
-    let plain = |event: &Event| flow(event);
-    let [alone, slice, third, again] = first.own_line().events.as_slice() else { panic!("{first:?}") };
-    assert_eq!([plain(alone), plain(slice), plain(third)], [(None, own(1)), (None, own(2)), (None, own(3))]);
-    let [second_slice, third_slice] = first.line("other").events.as_slice() else { panic!("{first:?}") };
-    let (number, told) = flow(second_slice);
-    assert_eq!((told, flow(third_slice)), (own(2), (number, stats([]))));
-    assert_eq!(flow(again).1, own(3));
+    let told = |line: &Line| line.events.iter().map(flow).collect::<Vec<_>>();
     let spans = |recorded: &Recorded| -> Vec<Event> {
         let lines = recorded.lines.iter().filter(|line| line.name.starts_with("async"));
         lines.flat_map(|line| line.events.clone()).collect()
     };
-    let whole = |own: Stats, marks: Stats, polls: i64| {
-        [own, marks, stats([("polls", polls.into()), ("_a", 1.into())])].concat()
+    let whole = |own: Stats, mark: &str, polls: i64| {
+        [own, stats([(mark, 1.into()), ("polls", polls.into()), ("_a", 1.into())])].concat()
     };
-    let unfinished = || stats([("unfinished", 1.into())]);
-    let before = || stats([("started_before", 1.into())]);
-    let [longest, other] = &spans(&first)[..] else { panic!("{first:?}") };
-    assert_eq!(flow(longest), (number, whole(own(2), unfinished(), 3)));
-    assert_eq!(flow(other).1, whole(own(3), unfinished(), 2));
-    assert!(slice.is_inside(longest) && second_slice.is_inside(longest) && third_slice.is_inside(longest));
-    assert!(longest.start_ps > alone.end_ps && third.is_inside(other));
-    // In the next session it is told anew; one that is not entered there is only known to have ended.
-    let mut later: Vec<(Option<u64>, Stats)> = spans(&second).iter().map(flow).collect();
-    later.sort_by_key(|later| later.0 != number);
-    assert_eq!(later[0], (number, whole(own(2), before(), 1)));
-    assert_eq!(later[1].1, whole(stats([]), before(), 0));
-    assert_eq!(spans(&second).iter().map(|span| span.start_ps).collect::<Vec<_>>(), [0, 0]);
+    let [span] = &spans(&first)[..] else { panic!("{first:?}") };
+    let (number, told_of_span) = flow(span);
+    assert_eq!(told_of_span, whole(own(2), "unfinished", 3));
+    assert!(number.is_some());
+    // A span that one thread enters has slices alone, and each of them has its values.
+    assert_eq!(told(first.own_line()), [(None, own(1)), (number, own(2)), (None, own(3)), (None, own(3))]);
+    assert_eq!(told(first.line("other")), [(number, own(2)), (number, stats([]))]);
+    let slices = || first.lines.iter().flat_map(|line| &line.events).filter(|event| flow(event).0 == number);
+    assert!(slices().all(|slice| slice.is_inside(span)));
+    // In the next session it is told anew.
+    let [span] = &spans(&second)[..] else { panic!("{second:?}") };
+    assert_eq!((flow(span), span.start_ps), ((number, whole(own(2), "started_before", 2)), 0));
+    assert_eq!(told(second.own_line()), [(number, own(2)), (None, own(3))]);
+    assert_eq!(told(second.line("other")), [(number, own(2))]);
 }
 
 #[test]

@@ -4,10 +4,11 @@ use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread;
 
+use tracing::Dispatch;
 use tracing::dispatcher::{get_default, with_default};
 use tracing::field::Empty;
 use zprof::ProfilerOptions;
-use zprof_tests::profile::{Event, Session, Stat, Stats, recorded, stats};
+use zprof_tests::profile::{Event, Line, Session, Stat, Stats, recorded, stats};
 
 use super::{dispatch, flow, told, wholes};
 
@@ -45,35 +46,62 @@ fn functions_nest_as_they_call() {
     assert_eq!(wholes(&recorded), Vec::<&Event>::new());
 }
 
+/// Runs `body` in a thread called `worker`, which tells `dispatch`.
+fn in_worker(dispatch: &Dispatch, body: impl FnOnce() + Send) {
+    let worker = thread::Builder::new().name("worker".to_owned());
+    thread::scope(|scope| {
+        let worker = worker.spawn_scoped(scope, || with_default(dispatch, body));
+        worker.expect("a thread").join().expect("no panic");
+    });
+}
+
 #[test]
-fn a_span_that_is_entered_again_is_a_whole_too() {
+fn a_span_that_one_thread_enters_again_has_no_line_of_its_own() {
     let recorded = told(|| {
         let span = tracing::info_span!("again", n = 1, later = Empty);
-        // Within itself, and once more.
+        // Within itself, and twice more.
         span.in_scope(|| span.in_scope(|| ()));
         span.record("later", "then");
         span.in_scope(|| tracing::info_span!("once").in_scope(|| ()));
+        span.in_scope(|| ());
         drop(span);
-        tracing::info_span!("after").in_scope(|| ());
     });
-    let line = recorded.own_line();
-    assert_eq!(line.tree(), "again(again) again(once) after");
+    let [own] = &recorded.lines[..] else { panic!("{recorded:?}") };
+    assert_eq!(own.tree(), "again(again) again(once) again");
+    let told: Vec<(Option<u64>, Stats)> = own.events.iter().map(flow).collect();
+    let later = || stats([("n", 1.into()), ("later", "then".into())]);
+    let all = [stats([("n", 1.into())]), stats([("n", 1.into())]), later(), stats([]), later()];
+    assert_eq!(told, all.map(|stats| (None, stats)));
+}
+
+#[test]
+fn a_span_that_several_threads_enter_is_a_whole_too() {
+    let dispatch = dispatch();
+    let recorded = recorded(|| {
+        with_default(&dispatch, || {
+            let span = tracing::info_span!("again", n = 1, later = Empty);
+            // Within itself, and once more.
+            span.in_scope(|| span.in_scope(|| ()));
+            span.record("later", "then");
+            in_worker(&dispatch, || span.in_scope(|| tracing::info_span!("once").in_scope(|| ())));
+            span.in_scope(|| ());
+            drop(span);
+            tracing::info_span!("after").in_scope(|| ());
+        });
+    });
+    let (line, worker) = (recorded.own_line(), recorded.line("worker"));
+    assert_eq!((line.tree().as_str(), worker.tree().as_str()), ("again(again) again after", "again(once)"));
     let [span] = wholes(&recorded)[..] else { panic!("{recorded:?}") };
     let (number, own) = flow(span);
-    assert_eq!(own, whole([("n", 1.into())], 3));
-    let told: Vec<(Option<u64>, Stats)> = line.events.iter().map(flow).collect();
-    let of = |number, stats| (number, stats);
-    assert_eq!(
-        told,
-        [
-            of(None, stats([("n", 1.into())])),
-            of(number, stats([("n", 1.into())])),
-            of(number, stats([])),
-            of(None, stats([])),
-            of(None, stats([])),
-        ]
-    );
-    assert!(line.events[..4].iter().all(|event| event.is_inside(span)) && !line.events[4].is_inside(span));
+    assert_eq!(own, whole([("n", 1.into()), ("later", "then".into())], 4));
+    assert!(number.is_some());
+    let told = |line: &Line| line.events.iter().map(flow).collect::<Vec<_>>();
+    let first = stats([("n", 1.into())]);
+    assert_eq!(told(line), [(number, first.clone()), (number, first), (number, stats([])), (None, stats([]))]);
+    let told_again = stats([("n", 1.into()), ("later", "then".into())]);
+    assert_eq!(told(worker), [(number, told_again), (None, stats([]))]);
+    assert!(line.events[..3].iter().chain(&worker.events).all(|event| event.is_inside(span)));
+    assert!(!line.events[3].is_inside(span));
 }
 
 #[test]
@@ -93,7 +121,7 @@ fn exits_out_of_order_keep_their_spans() {
 }
 
 /// Calls `with` of the calling thread's subscriber.
-fn subscriber<T>(with: impl FnOnce(&tracing::Dispatch) -> T) -> T {
+fn subscriber<T>(with: impl FnOnce(&Dispatch) -> T) -> T {
     let mut with = Some(with);
     get_default(|dispatch| with.take().expect("called once")(dispatch))
 }
@@ -180,7 +208,8 @@ fn panics_and_fields_that_use_tracing_do_no_harm() {
 
 #[test]
 fn spans_outlive_sessions() {
-    with_default(&dispatch(), || {
+    let dispatch = dispatch();
+    with_default(&dispatch, || {
         let mut session = Session::new(ProfilerOptions::default());
         session.start();
         let (across, later) = (tracing::info_span!("across", n = 1), tracing::info_span!("later", n = 2));
@@ -189,17 +218,17 @@ fn spans_outlive_sessions() {
         session.start();
         later.in_scope(|| ());
         drop(entered);
-        later.in_scope(|| ());
+        in_worker(&dispatch, || later.in_scope(|| ()));
         drop(later);
         let second = session.stop();
         assert_eq!(first.own_line().told(), [("across", &stats([("n", 1.into()), ("unfinished", 1.into())]))]);
-        let [early, whole_slice, last] = &second.own_line().events[..] else { panic!("{second:?}") };
+        let [early, slice] = &second.own_line().events[..] else { panic!("{second:?}") };
         assert_eq!((early.name.as_str(), flow(early)), ("across", (None, stats([("started_before", 1.into())]))));
-        assert_eq!(flow(whole_slice), (None, stats([("n", 2.into())])));
         let [span] = wholes(&second)[..] else { panic!("{second:?}") };
-        assert_eq!(flow(last), (flow(span).0, stats([("n", 2.into())])));
+        let (number, n) = (flow(span).0, stats([("n", 2.into())]));
+        assert_eq!((flow(slice), flow(second.line("worker").event("later"))), ((number, n.clone()), (number, n)));
         // It was made in the session before.
-        assert_eq!(flow(span).1, whole([("n", 2.into()), ("started_before", 1.into())], 1));
+        assert_eq!(flow(span).1, whole([("n", 2.into()), ("started_before", 1.into())], 2));
     });
 }
 

@@ -1,11 +1,11 @@
 //! Spans of asynchronous work: many of them on several threads, and those of a library that knows nothing of us.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::{Builder, Runtime};
 use tracing::{Dispatch, Instrument as _};
-use zprof_tests::profile::{Recorded, Stat, Stats, recorded, stats};
+use zprof_tests::profile::{Event, Recorded, Stat, Stats, recorded, stats};
 
 use super::{dispatch, flow, wholes};
 
@@ -51,41 +51,52 @@ fn ten_thousand_asynchronous_spans_lose_nothing() {
         }
     });
     assert_eq!((recorded.profile.dropped_scopes, recorded.warnings.len()), (0, 0), "{:?}", recorded.warnings);
-    // Each whole is there once, with its fields, and has its slices.
-    let mut slices: BTreeMap<u64, u64> = BTreeMap::new();
-    let (mut alone, mut events) = (0_u64, 0_u64);
+    let n_of = |stats: &Stats| match stats.first() {
+        Some((key, Stat::Int(n))) if key == "n" => *n,
+        other => panic!("{other:?}"),
+    };
+    // Slices by the number of the span on several threads that they belong to; those of the other spans, by name, span and line.
+    let mut slices: BTreeMap<u64, i64> = BTreeMap::new();
+    let mut alone: BTreeMap<(&str, i64, &str), i64> = BTreeMap::new();
+    let mut events = 0_u64;
     for line in recorded.lines.iter().filter(|line| !line.name.starts_with("async")) {
         assert!(!line.name.contains("overlap"), "{}", line.name);
         // Fails where slices cross.
         let tree = line.tree();
         assert!(!tree.contains("step(step") && !tree.contains("job(job"), "{}", line.name);
         for event in &line.events {
-            match (flow(event).0, event.name.as_str()) {
-                (Some(number), _) => *slices.entry(number).or_default() += 1,
-                (None, "job" | "step") => alone += 1,
-                (None, "TRACE suite::bridge::tasks") => events += 1,
+            match (flow(event), event.name.as_str()) {
+                ((Some(number), _), _) => *slices.entry(number).or_default() += 1,
+                ((None, stats), name @ ("job" | "step")) => {
+                    *alone.entry((name, n_of(&stats), &line.name)).or_default() += 1;
+                }
+                ((None, _), "TRACE suite::bridge::tasks") => events += 1,
                 other => panic!("{other:?}"),
             }
         }
     }
-    let mut found: BTreeMap<(&str, i64), u64> = BTreeMap::new();
+    // Each span is there once, with its fields and all its slices: as a whole if several threads entered it, and else on the
+    // line of one thread.
+    let mut found: BTreeMap<(&str, i64), Vec<i64>> = BTreeMap::new();
     for whole in wholes(&recorded) {
         let (number, stats_of_it) = flow(whole);
-        let polls = slices.remove(&number.expect("a whole has a number")).expect("it has slices") + 1;
-        let n = match &stats_of_it[0] {
-            (key, Stat::Int(n)) if key == "n" => *n,
-            other => panic!("{other:?}"),
-        };
+        let polls = slices.remove(&number.expect("a whole has a number")).expect("it has slices");
         let text = if whole.name == "step" { stats([("text", "of a job".into())]) } else { Stats::new() };
-        let rest = stats([("polls", i64::try_from(polls).expect("few").into()), ("_a", 1.into())]);
+        let rest = stats([("polls", polls.into()), ("_a", 1.into())]);
         assert_eq!(stats_of_it[1..], [text, rest].concat(), "{}", whole.name);
-        *found.entry((whole.name.as_str(), n)).or_default() += 1;
+        found.entry((&whole.name, n_of(&stats_of_it))).or_default().push(polls);
     }
     assert_eq!(slices, BTreeMap::new(), "each slice has its whole");
+    for ((name, n, _), polls) in alone {
+        found.entry((name, n)).or_default().push(polls);
+    }
     let jobs = i64::try_from(DRIVERS * JOBS).expect("few");
-    let expected = ["job", "step"].into_iter().flat_map(|name| (0..jobs).map(move |n| ((name, n), 1)));
+    // Polled once more than there were yields, and entered to be dropped.
+    let expected = [("job", 4), ("step", 3)]
+        .into_iter()
+        .flat_map(|(name, polls)| (0..jobs).map(move |n| ((name, n), vec![polls])));
     assert_eq!(found, expected.collect());
-    assert_eq!((alone, events), (2 * DRIVERS * JOBS, DRIVERS * JOBS));
+    assert_eq!(events, DRIVERS * JOBS);
 }
 
 /// Serves one request over HTTP/2, and makes it.
@@ -132,15 +143,12 @@ fn a_library_that_uses_tracing_shows_up() {
     for name in ["Connection", "FramedRead::poll_next", "FramedWrite::flush", "DEBUG h2::codec::framed_write"] {
         assert!(count.get(name).is_some_and(|count| *count > 0), "no `{name}` among {count:?}");
     }
-    // The connection's own span is entered at each poll, and is a whole on either side.
-    let peers: Vec<Stats> = wholes(&recorded)
-        .into_iter()
-        .filter(|whole| whole.name == "Connection")
-        .map(|whole| whole.stats.iter().filter(|(key, _)| key == "peer").cloned().collect())
-        .collect();
-    let mut peers: Vec<String> = peers.iter().map(|peer| format!("{peer:?}")).collect();
-    peers.sort();
-    assert_eq!(peers, ["Client", "Server"].map(|peer| format!("{:?}", stats([("peer", peer.into())]))));
+    // The connection's own span is entered at each poll, on either side, and says so in the first slice and where it changes
+    // its thread.
+    let of_peer = |event: &Event| event.stats.iter().find(|(key, _)| key == "peer").cloned();
+    let peers = events().filter(|event| event.name == "Connection").filter_map(of_peer);
+    let peers: BTreeSet<String> = peers.map(|peer| format!("{peer:?}")).collect();
+    assert_eq!(peers, ["Client", "Server"].map(|peer| format!("{:?}", stats([("peer", peer.into())])[0])).into());
     for line in &recorded.lines {
         // Fails where slices cross.
         assert!(!line.tree().is_empty());

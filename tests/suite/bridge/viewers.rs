@@ -1,5 +1,9 @@
 //! The viewers show what came from `tracing` and `log` as they show our own scopes and instants.
 
+use std::future::poll_fn;
+use std::task::Poll;
+use std::thread;
+
 use serde_json::{Value, json};
 use tracing::Instrument as _;
 use zprof::ProfilerOptions;
@@ -12,12 +16,17 @@ use super::fields::typed;
 /// Typed fields, an instant, and a span that is entered thrice.
 fn session() -> (Session, Recorded) {
     let mut session = Session::new(ProfilerOptions::default());
-    let recorded = tracing::dispatcher::with_default(&dispatch(), || {
+    let dispatch = dispatch();
+    let recorded = tracing::dispatcher::with_default(&dispatch, || {
         session.start();
         typed();
-        let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
-        let waits = async { tokio::task::yield_now().await };
-        runtime.block_on(waits.instrument(tracing::info_span!("waits", n = 3)));
+        let runtime = || tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+        let mut waits =
+            Box::pin(async { tokio::task::yield_now().await }.instrument(tracing::info_span!("waits", n = 3)));
+        // Another thread goes on with it, and drops it.
+        runtime().block_on(poll_fn(|context| Poll::Ready(assert!(waits.as_mut().poll(context).is_pending()))));
+        let goes_on = || tracing::dispatcher::with_default(&dispatch, || runtime().block_on(waits));
+        thread::scope(|scope| scope.spawn(goes_on).join()).expect("no panic");
         session.stop()
     });
     (session, recorded)

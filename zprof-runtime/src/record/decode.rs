@@ -305,7 +305,7 @@ pub(crate) fn value<'a>(kind: &Kind, words: &'a [u64]) -> Option<(Option<Decoded
     let (&word, rest) = words.split_first()?;
     let value = match kind {
         Kind::Bool => Decoded::Bool(word != 0),
-        Kind::Number | Kind::Since => return Some((None, rest)),
+        Kind::Number | Kind::Since | Kind::Slice => return Some((None, rest)),
         Kind::Flag | Kind::Sends | Kind::Receives if word == 0 => return Some((None, rest)),
         Kind::Flag => Decoded::Bool(true),
         Kind::Sends => Decoded::Sends(word),

@@ -8,13 +8,15 @@ use super::counters::Counters;
 use super::tasks::{Tasks, flow};
 use crate::clock::Cursor;
 use crate::lanes::{LaneAllocator, LaneLimits};
-use crate::record::decode::{Decoded, Retimed, Words, value};
+use crate::record::decode::{Decoded, Record, Retimed, Words, value};
 use crate::record::drain::{Fate, Scope, Scopes};
+use crate::record::raw::any_crossed;
 use crate::record::recording::{Recorded, is_short, recycle, trim};
 use crate::record::steady::Straightened;
+use crate::record::task::Outcome;
 use crate::record::{Sampled, Stream};
 use crate::room::{self, OutOfMemory, Result, Room as _};
-use crate::site::Site;
+use crate::site::{Origin, Site};
 use crate::value::{Kind, Shape};
 use crate::xspace::names;
 use crate::xspace::writer::{Event, EventKind, Line, Plane, StatNames, StatValue};
@@ -71,6 +73,7 @@ pub(crate) struct Host {
 pub(crate) fn convert(recorded: &mut Recorded) -> Result<Host> {
     let recorded_whole_since = recorded.whole_since();
     let streams = std::mem::take(&mut recorded.streams);
+    let crossing = crossing_spans(&streams)?;
     let mut converter = Converter {
         recorded,
         plane: Plane::new(names::HOST_CPU),
@@ -82,6 +85,7 @@ pub(crate) fn convert(recorded: &mut Recorded) -> Result<Host> {
         whole_since: recorded_whole_since,
         overlapping: Vec::new(),
         tasks: Tasks::default(),
+        crossing,
         counters: Counters::default(),
         given: GivenNames::default(),
         unsteady: 0,
@@ -105,6 +109,34 @@ pub(crate) fn convert(recorded: &mut Recorded) -> Result<Host> {
     Ok(Host { plane, losses, parts, threads, overlapping, next_id, samples, unnamed: given.unnamed, unsteady })
 }
 
+/// The numbers of the spans that were entered on several threads.
+///
+/// A span's slices on its first thread do not know of the others, and threads are converted one by one. So those spans are
+/// found before, in a walk over all records, which is left out where no span of the program was ever entered on two threads.
+fn crossing_spans(streams: &[Stream]) -> Result<HashSet<u64, FixedState>> {
+    let mut found = HashSet::default();
+    if !any_crossed() {
+        return Ok(found);
+    }
+    for records in streams.iter().flat_map(Stream::words).map(Words::records) {
+        for record in records {
+            let number = match record {
+                Record::Begin { shape: Shape { site: Origin::Made(_), kinds, .. }, values, .. } => {
+                    let last = kinds.last().zip(values.last());
+                    last.filter(|(kind, _)| matches!(kind, Kind::Number)).map(|(_, number)| number >> 1)
+                }
+                Record::Task { task, site: Origin::Made(_), .. } => Some(task >> Outcome::BITS),
+                _ => None,
+            };
+            if let Some(number) = number {
+                found.room(1)?;
+                found.insert(number);
+            }
+        }
+    }
+    Ok(found)
+}
+
 struct Converter<'a> {
     recorded: &'a Recorded,
     plane: Plane,
@@ -117,6 +149,8 @@ struct Converter<'a> {
     whole_since: u64,
     overlapping: Vec<&'static Site>,
     tasks: Tasks,
+    /// Numbers of the spans that were entered on several threads.
+    crossing: HashSet<u64, FixedState>,
     counters: Counters,
     given: GivenNames,
     /// Threads whose ticks are at fault.
@@ -277,6 +311,14 @@ impl Converter<'_> {
                 put(&mut event, key, decoded, names);
             }
         }
+        if known.is_slice {
+            let number = scope.values.last().filter(|number| self.crossing.contains(number));
+            if let Some(&number) = number {
+                self.tasks.slice(number, (begin, end), kind)?;
+                let key = names.id("flow");
+                event.stat(key, flow(number), names);
+            }
+        }
         if known.is_poll {
             let since = match *scope.shape.kinds {
                 [.., Kind::Since, Kind::Number] => scope.values.iter().rev().nth(1).filter(|&&since| since != 0),
@@ -402,6 +444,8 @@ struct Known {
     keys: Vec<u64>,
     /// Its scopes are polls of tasks.
     is_poll: bool,
+    /// Its scopes are slices of spans that may be entered on several threads.
+    is_slice: bool,
     /// Its scopes bring their names.
     is_named: bool,
 }
@@ -483,11 +527,12 @@ impl Shapes {
         let site = shape.site.site();
         let kind = plane.event_kind(kind_of(site));
         let is_poll = matches!(shape.kinds.last(), Some(Kind::Number));
+        let is_slice = matches!(shape.kinds.last(), Some(Kind::Slice));
         let is_named = matches!(shape.kinds.first(), Some(Kind::Name));
         // The name is no stat, and has no key.
         let keys = site.keys.iter().map(|key| if key.is_empty() { 0 } else { plane.names.id(key) });
         let keys = room::collect(keys, site.keys.len())?;
-        room::push(&mut self.known, Known { kind, keys, is_poll, is_named })?;
+        room::push(&mut self.known, Known { kind, keys, is_poll, is_slice, is_named })?;
         self.ids.insert(address, self.known.len() - 1);
         Ok(self.known.len() - 1)
     }

@@ -109,20 +109,16 @@ impl Tasks {
         self.open.clear();
     }
 
-    /// Notes a poll, whose scope has this kind and these `keys`, and returns the number of its task; beside the kind stands a name
-    /// that is one too many to be a kind. `since` is where a whole began that is told of with its second slice.
+    /// Notes a slice of a span that other slices, which may come later, say more about: one on the thread that entered it
+    /// first.
     #[cold]
-    pub(super) fn poll(
-        &mut self,
-        scope: &Scope<'_>,
-        (begin, end): (u64, u64),
-        (kind, unnamed): (u64, Option<&str>),
-        since: Option<u64>,
-        keys: &[u64],
-        names: &mut StatNames,
-    ) -> Result<Option<u64>> {
-        let Some(&word) = scope.values.last() else { return Ok(None) };
-        let (number, is_first) = (word >> 1, word & 1 == 1);
+    pub(super) fn slice(&mut self, number: u64, (begin, end): (u64, u64), kind: u64) -> Result<()> {
+        self.enter(number, (begin, end), kind)?;
+        Ok(())
+    }
+
+    /// Notes that a thread was at a task.
+    fn enter(&mut self, number: u64, (begin, end): (u64, u64), kind: u64) -> Result<&mut Task> {
         while self.open.last().is_some_and(|&(end, _)| end <= begin) {
             self.open.pop();
         }
@@ -136,10 +132,28 @@ impl Tasks {
         if begin <= task.begin {
             task.parent = parent;
         }
-        task.begin = task.begin.min(since.unwrap_or(begin));
-        // Its first slice did not say what it belongs to.
-        task.polls += i64::from(since.is_some());
+        task.begin = task.begin.min(begin);
         task.end = task.end.max(end);
+        Ok(task)
+    }
+
+    /// Notes a poll, whose scope has this kind and these `keys`, and returns the number of its task; beside the kind stands a name
+    /// that is one too many to be a kind. `since` is where a span of several threads was made, which its first slice on the second
+    /// one tells.
+    #[cold]
+    pub(super) fn poll(
+        &mut self,
+        scope: &Scope<'_>,
+        (begin, end): (u64, u64),
+        (kind, unnamed): (u64, Option<&str>),
+        since: Option<u64>,
+        keys: &[u64],
+        names: &mut StatNames,
+    ) -> Result<Option<u64>> {
+        let Some(&word) = scope.values.last() else { return Ok(None) };
+        let (number, is_first) = (word >> 1, word & 1 == 1);
+        let task = self.enter(number, (begin, end), kind)?;
+        task.begin = task.begin.min(since.unwrap_or(begin));
         if is_first {
             task.is_whole = true;
         }

@@ -75,8 +75,11 @@ pub enum Kind {
     Optional(&'static Kind),
     /// A word before the value that says which of the kinds that made sites have it is.
     Tagged,
-    /// Tick at which a whole began whose second slice this is, or 0 for one of an earlier session. It has no key.
+    /// Tick at which a span was made whose slices are on several threads, or 0 for a span of an earlier session. It has no key.
     Since,
+    /// Number of the span that a slice belongs to, where all its slices so far are on one thread. It is the last value, and
+    /// has no key.
+    Slice,
     /// Number of a task, shifted by one, with a bit for its first poll. It is the last value of a poll, and has no key.
     Number,
     /// Number of a flow that begins at the event, or 0 for "leave this key out".
@@ -175,6 +178,8 @@ one_word! {
     CharWord Kind::Char, |line, word| line.push_char(word);
     // No label shows it.
     NumberWord Kind::Number, |line, word| if word < u64::MAX { return false } else { line.push_uint(word) };
+    // No label shows it.
+    SliceWord Kind::Slice, |line, word| if word < u64::MAX { return false } else { line.push_uint(word) };
     SendsWord Kind::Sends, |line, word| if word == 0 { return false } else { line.push_uint(word) };
     ReceivesWord Kind::Receives, |line, word| if word == 0 { return false } else { line.push_uint(word) };
 }

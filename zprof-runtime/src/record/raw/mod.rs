@@ -18,6 +18,7 @@ pub use held::{Key, begin, end, hold, look, note, take};
 pub use site::{Description, MOST_KEYS, MOST_SITES, RawSite, sites};
 pub use value::{RawValue, Values};
 pub use whole::Whole;
+pub(crate) use whole::any_crossed;
 
 use super::guard::{end_parts, is_heard, is_recorded, may_be_heard, open_parts, unheard, word};
 use super::marks::heard;

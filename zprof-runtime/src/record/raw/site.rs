@@ -126,7 +126,7 @@ impl RawSite {
     #[inline]
     pub(super) fn count(&'static self, slice: Slice) -> usize {
         match slice {
-            Slice::Alone | Slice::Told { .. } => self.site.keys.len(),
+            Slice::Alone | Slice::Own { .. } | Slice::Told { .. } => self.site.keys.len(),
             Slice::Next { .. } => 0,
             Slice::Sample => 1,
         }
@@ -201,6 +201,7 @@ fn kinds(code: u128, count: usize, slice: Slice) -> Vec<Kind> {
     let mut kinds: Vec<Kind> = (0..count).map(kind).collect();
     match slice {
         Slice::Alone | Slice::Sample => {}
+        Slice::Own { .. } => kinds.push(Kind::Slice),
         Slice::Told { .. } => kinds.extend([Kind::Since, Kind::Number]),
         Slice::Next { .. } => kinds.push(Kind::Number),
     }

@@ -4,7 +4,7 @@ use crate::annotate::Line;
 use crate::record::chunk::Slot;
 use crate::record::decode::Decoded;
 use crate::record::task::show;
-use crate::value::{Kind, NumberWord, One, Raw, RawArgs, UnsignedWord, Value as _, sealed};
+use crate::value::{Kind, NumberWord, One, Raw, RawArgs, SliceWord, UnsignedWord, Value as _, sealed};
 
 /// A value of a scope.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -110,14 +110,16 @@ impl<const N: usize> Values for [RawValue<'_>; N] {
     }
 }
 
-/// What a scope is of a whole that may have several, on several threads.
+/// What a scope is of a span that may have several slices, on several threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Slice {
-    /// All there is of it, so far.
+    /// It belongs to no span.
     Alone,
-    /// The first that says what it belongs to.
+    /// All slices of the span so far are on the thread of this one.
+    Own { number: u64 },
+    /// The first slice on another thread. It says when the span was made.
     Told { number: u64, since: u64 },
-    /// A later one, without values.
+    /// Any slice after that, without values.
     Next { number: u64 },
     /// A sample of a counter: one value, however many keys the site has.
     Sample,
@@ -131,6 +133,7 @@ impl Slice {
             Self::Told { .. } => 1 << 96,
             Self::Next { .. } => 2 << 96,
             Self::Sample => 3 << 96,
+            Self::Own { .. } => 4 << 96,
         }
     }
 }
@@ -165,7 +168,7 @@ impl<V: Values + ?Sized> RawArgs for Args<'_, V> {
         let slice = match self.slice {
             Slice::Alone | Slice::Sample => 0,
             Slice::Told { .. } => 2,
-            Slice::Next { .. } => 1,
+            Slice::Own { .. } | Slice::Next { .. } => 1,
         };
         self.words + kinds + slice
     }
@@ -187,6 +190,8 @@ impl<V: Values + ?Sized> RawArgs for Args<'_, V> {
         }
         let (since, number) = match self.slice {
             Slice::Alone | Slice::Sample => return at,
+            // SAFETY: `words` asks for a slot more.
+            Slice::Own { number } => return unsafe { One::<SliceWord>::new(number).write(at) },
             Slice::Told { number, since } => (Some(since), number << 1 | u64::from(since != 0)),
             Slice::Next { number } => (None, number << 1),
         };
