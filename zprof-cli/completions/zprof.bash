@@ -255,7 +255,7 @@ _zprof() {
             return 0
             ;;
         zprof__subcmd__diff)
-            opts="-h --json --csv --top --planes --fail-on-regression --help"
+            opts="-h --json --csv --top --planes --exclude --fail-on-regression --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -266,6 +266,10 @@ _zprof() {
                     return 0
                     ;;
                 --planes)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --exclude)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -281,7 +285,7 @@ _zprof() {
             return 0
             ;;
         zprof__subcmd__doctor)
-            opts="-h --json --strict --help"
+            opts="-h --json --all --strict --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -899,7 +903,7 @@ _zprof() {
             return 0
             ;;
         zprof__subcmd__summary)
-            opts="-h --json --csv --top --sort --planes --steps --async --help"
+            opts="-h --json --csv --top --sort --planes --exclude --steps --async --counters --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -914,6 +918,10 @@ _zprof() {
                     return 0
                     ;;
                 --planes)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --exclude)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

@@ -67,13 +67,16 @@ p99\t''
 max\t''
 name\t''"
 complete -c zprof -n "__fish_zprof_using_subcommand summary" -l planes -d 'Only planes with this in their names, or with names that match it if it has `*` or `?`; several with commas' -r
+complete -c zprof -n "__fish_zprof_using_subcommand summary" -l exclude -d 'Leave out scopes, asynchronous spans, steps and counters with this in their names, or with names that match it if it has `*` or `?`; several with commas' -r
 complete -c zprof -n "__fish_zprof_using_subcommand summary" -l json -d 'Print JSON'
 complete -c zprof -n "__fish_zprof_using_subcommand summary" -l csv -d 'Print CSV'
 complete -c zprof -n "__fish_zprof_using_subcommand summary" -l steps -d 'Print each step, not only what all have in common; in CSV, instead of the scopes'
 complete -c zprof -n "__fish_zprof_using_subcommand summary" -l async -d 'In CSV, print the asynchronous spans instead of the scopes'
+complete -c zprof -n "__fish_zprof_using_subcommand summary" -l counters -d 'In CSV, print the counters instead of the scopes'
 complete -c zprof -n "__fish_zprof_using_subcommand summary" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c zprof -n "__fish_zprof_using_subcommand diff" -l top -d 'Rows of each table, 0 for all [default: 20; all in JSON and CSV]' -r
 complete -c zprof -n "__fish_zprof_using_subcommand diff" -l planes -d 'Only planes with this in their names, or with names that match it if it has `*` or `?`; several with commas' -r
+complete -c zprof -n "__fish_zprof_using_subcommand diff" -l exclude -d 'Leave out scopes, asynchronous spans, steps and counters with this in their names, or with names that match it if it has `*` or `?`; several with commas' -r
 complete -c zprof -n "__fish_zprof_using_subcommand diff" -l fail-on-regression -d 'End with exit code 1 if the mean of any scope is slower by more than this many percent for sure' -r
 complete -c zprof -n "__fish_zprof_using_subcommand diff" -l json -d 'Print JSON'
 complete -c zprof -n "__fish_zprof_using_subcommand diff" -l csv -d 'Print CSV'
@@ -133,6 +136,7 @@ complete -c zprof -n "__fish_zprof_using_subcommand xctrace" -s o -l output -d '
 complete -c zprof -n "__fish_zprof_using_subcommand xctrace" -l dry-run -d 'Print the command as a shell takes it, and run nothing'
 complete -c zprof -n "__fish_zprof_using_subcommand xctrace" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c zprof -n "__fish_zprof_using_subcommand doctor" -l json -d 'Print JSON'
+complete -c zprof -n "__fish_zprof_using_subcommand doctor" -l all -d 'Print also what nothing on this machine needs; JSON always has it'
 complete -c zprof -n "__fish_zprof_using_subcommand doctor" -l strict -d 'Exit with 1 if anything is missing that this machine has use for'
 complete -c zprof -n "__fish_zprof_using_subcommand doctor" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c zprof -n "__fish_zprof_using_subcommand completions" -s h -l help -d 'Print help (see more with \'--help\')'

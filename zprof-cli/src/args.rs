@@ -21,6 +21,16 @@ pub(crate) struct Planes {
     pub(crate) planes: Vec<String>,
 }
 
+#[derive(Debug, Default, clap::Args)]
+pub(crate) struct Exclude {
+    /// Leave out scopes, asynchronous spans, steps and counters with this in their names, or with names that match it if it
+    /// has `*` or `?`; several with commas.
+    ///
+    /// Shares are those of what is left. The time of what is left out stays in the totals of the scopes around it.
+    #[arg(long, value_name = "PATTERN", value_delimiter = ',')]
+    pub(crate) exclude: Vec<String>,
+}
+
 #[derive(Debug, clap::Args)]
 pub(crate) struct Answer {
     /// Print JSON.

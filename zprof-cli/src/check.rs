@@ -6,11 +6,12 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 use serde::Serialize;
 use zprof_runtime::display::printable;
-use zprof_runtime::export::{CheckOptions, Checked, Finding, Severity, check};
+use zprof_runtime::export::{CheckOptions, Checked, Finding, FindingKind, Severity, check};
 
 use crate::args::Input;
 use crate::input;
-use crate::output::{print, print_json};
+use crate::output::{print_json, print_text};
+use crate::style::{self, paint};
 use crate::units::{count, counted};
 
 /// Check whether a profile is sound.
@@ -83,7 +84,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         let reports = checked.iter().map(|(space, checked)| Report::new(&space.label, checked, args.strict));
         print_json(&reports.collect::<Vec<_>>())?;
     } else {
-        print(|out| {
+        print_text(|out| {
             let mut spaces = checked.iter();
             spaces.try_for_each(|(space, checked)| write_text(out, &space.name, checked, args.strict))
         })?;
@@ -103,25 +104,34 @@ fn severity(severity: Severity) -> &'static str {
     }
 }
 
+/// `warning[overlap]`, in the colour of its severity.
+fn label(kind: FindingKind) -> String {
+    let style = match kind.severity() {
+        Severity::Error => style::BAD,
+        Severity::Warning => style::NOTE,
+    };
+    paint(style, format_args!("{}[{}]", severity(kind.severity()), kind.name()))
+}
+
 fn write_text(out: &mut dyn Write, name: &str, checked: &Checked, is_strict: bool) -> io::Result<()> {
     let name = printable(name);
     for (kind, number) in &checked.counts {
         let shown: Vec<_> = checked.findings.iter().filter(|finding| finding.kind == *kind).collect();
         for finding in &shown {
-            writeln!(out, "{}[{}]: {}", severity(kind.severity()), kind.name(), printable(&finding.message))?;
+            writeln!(out, "{}: {}", label(*kind), printable(&finding.message))?;
             writeln!(out, "  {}{}", name, place(finding))?;
         }
         let rest = number.saturating_sub(u64::try_from(shown.len()).unwrap_or(u64::MAX));
         if rest > 0 {
-            let severity = severity(kind.severity());
-            writeln!(out, "{severity}[{}]: {} more like this", kind.name(), count(rest))?;
+            writeln!(out, "{}: {} more like this", label(*kind), count(rest))?;
         }
     }
     if checked.flows_unchecked {
         writeln!(out, "note: too many producers and consumers to look for those that are alone")?;
     }
     let (errors, warnings) = (checked.count(Severity::Error), checked.count(Severity::Warning));
-    let verdict = if is_sound(checked, is_strict) { "sound" } else { "not sound" };
+    let verdict =
+        if is_sound(checked, is_strict) { paint(style::GOOD, "sound") } else { paint(style::BAD, "not sound") };
     writeln!(
         out,
         "{name}: {verdict}: {}, {} in {} on {} of {}",

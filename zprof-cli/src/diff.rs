@@ -5,15 +5,17 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use anstyle::Style;
 use anyhow::Result;
 use serde::Serialize;
 
-use crate::args::{Answer, Planes};
+use crate::args::{Answer, Exclude, Planes};
 use crate::cli::usage;
 use crate::measured::Measured;
-use crate::output::{print, print_json};
+use crate::output::{print, print_json, print_text};
+use crate::style::{self, paint};
 use crate::summary::{Summed, sum_up};
-use crate::table::{self, Table};
+use crate::table::{self, Cell, NONE, Table};
 use crate::units::{change, counted_all, duration, short_count};
 use crate::welch::{Sample, compare};
 use crate::{csv, input};
@@ -26,7 +28,8 @@ const ENOUGH: u64 = 10;
 /// A row says how often a scope ran, and how long, before and after. The change of the mean has an interval that holds the true change in 99 of 100 cases (Welch's t-test, which takes the
 /// runs as independent and lets the two sides have a spread each). A scope is `slower` or `faster` if the interval
 /// leaves 0 out, and `unsure` if not. With fewer than 10 runs on a side it says `too few`, and `no spread` where a
-/// profile has only sums. Asynchronous spans, such as whole futures, are rows `<name> (async)`. Rows are sorted by how much the total changed.
+/// profile has only sums. Rows are sorted by how much the total changed. Asynchronous spans, such as whole futures, wait for most
+/// of their time: they have a table of their own, and are rows `<name> (async)` in JSON and CSV.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "Examples:
   What changed:
@@ -42,6 +45,8 @@ pub(crate) struct Args {
     answer: Answer,
     #[command(flatten)]
     planes: Planes,
+    #[command(flatten)]
+    exclude: Exclude,
     /// End with exit code 1 if the mean of any scope is slower by more than this many percent for sure.
     #[arg(long, value_name = "PERCENT")]
     fail_on_regression: Option<f64>,
@@ -74,6 +79,9 @@ struct Row {
     host: Option<String>,
     plane: String,
     scope: String,
+    /// Whether it is an asynchronous span, which waits as well.
+    #[serde(skip)]
+    is_async: bool,
     before: Option<Side>,
     after: Option<Side>,
     /// After less before.
@@ -87,13 +95,17 @@ struct Row {
     verdict: Verdict,
 }
 
-type Key = (Option<String>, String, String);
+/// What is added to the name of an asynchronous span where it stands among scopes.
+const ASYNC: &str = " (async)";
+
+/// Host, plane, name as it stands among scopes, and whether it is an asynchronous span.
+type Key = (Option<String>, String, String, bool);
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     if args.before == Path::new("-") && args.after == Path::new("-") {
         usage("diff", "only one of the profiles can be standard input");
     }
-    let sum_up = |input: &Path| sum_up(input::open(input)?, &args.planes);
+    let sum_up = |input: &Path| sum_up(input::open(input)?, &args.planes, &args.exclude);
     let (before, after) = (sum_up(&args.before)?, sum_up(&args.after)?);
     // One host needs no name: the files of the two sides are called differently.
     let by_host = before.len() > 1 || after.len() > 1;
@@ -112,7 +124,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     } else if args.answer.csv {
         print(|out| write_csv(out, &rows[..top]))?;
     } else {
-        print(|out| write_table(out, &rows, top))?;
+        print_text(|out| write_tables(out, &rows, args.answer.rows()))?;
     }
     Ok(if regressed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
@@ -124,13 +136,13 @@ fn sides(spaces: &[Summed], by_host: bool) -> BTreeMap<Key, Side> {
         for plane in &summary.planes {
             for scope in &plane.scopes {
                 sides.insert(
-                    (host.clone(), plane.name.clone(), scope.name.clone()),
+                    (host.clone(), plane.name.clone(), scope.name.clone(), false),
                     Side::new(Measured::of_scope(scope)),
                 );
             }
             for spans in &plane.async_spans {
-                let name = format!("{} (async)", spans.name);
-                sides.insert((host.clone(), plane.name.clone(), name), Side::new(Measured::of_async(spans)));
+                let name = format!("{}{ASYNC}", spans.name);
+                sides.insert((host.clone(), plane.name.clone(), name, true), Side::new(Measured::of_async(spans)));
             }
         }
     }
@@ -149,7 +161,7 @@ impl Side {
 }
 
 impl Row {
-    fn new((host, plane, scope): Key, before: Option<Side>, after: Option<Side>) -> Self {
+    fn new((host, plane, scope, is_async): Key, before: Option<Side>, after: Option<Side>) -> Self {
         #[allow(clippy::cast_precision_loss)] // a change needs no more than 53 bits
         let total = |side: Option<Side>| side.map_or(0.0, |side| side.total_ps as f64);
         let total_change_ps = total(after) - total(before);
@@ -157,6 +169,7 @@ impl Row {
             host,
             plane,
             scope,
+            is_async,
             before,
             after,
             total_change_ps,
@@ -199,9 +212,14 @@ impl Row {
         self.verdict == Verdict::Slower && self.mean_change.is_none_or(|change| change * 100.0 > percent)
     }
 
+    /// Whether it took any time on either side; an instant did not.
+    fn has_times(&self) -> bool {
+        [self.before, self.after].iter().flatten().any(|side| side.total_ps > 0)
+    }
+
     /// The change of the mean with its margin: `+12.3% ±0.4`.
     fn change_text(&self) -> String {
-        let Some(mean_change) = self.mean_change else { return "-".to_owned() };
+        let Some(mean_change) = self.mean_change else { return NONE.to_owned() };
         let text = change(mean_change);
         match self.margin {
             Some(margin) if margin < 9.995 => format!("{text} ±{:.1}", margin * 100.0),
@@ -223,25 +241,53 @@ impl Verdict {
             Self::Gone => "gone",
         }
     }
-}
 
-/// Before and after in one cell, or what both are.
-fn both(before: Option<String>, after: Option<String>) -> String {
-    match (before, after) {
-        (Some(before), Some(after)) if before == after => after,
-        (before, after) => format!("{}→{}", before.unwrap_or_default(), after.unwrap_or_default()),
+    fn style(self) -> Style {
+        match self {
+            Self::Slower => style::BAD,
+            Self::Faster => style::GOOD,
+            Self::New | Self::Gone => style::NOTE,
+            Self::Unsure | Self::TooFew | Self::NoSpread => style::FAINT,
+        }
     }
 }
 
-fn write_table(out: &mut dyn Write, rows: &[Row], top: usize) -> io::Result<()> {
+/// Before and after in one cell, or what both are; `-` stands for the side that lacks it.
+fn both(before: Option<String>, after: Option<String>) -> String {
+    let known = |side: Option<String>| side.unwrap_or_else(|| NONE.to_owned());
+    match (before, after) {
+        (Some(before), Some(after)) if before == after => after,
+        (before, after) => format!("{}→{}", known(before), known(after)),
+    }
+}
+
+/// Scopes, and apart from them the asynchronous spans.
+fn write_tables(out: &mut dyn Write, rows: &[Row], top: usize) -> io::Result<()> {
     if rows.is_empty() {
         return writeln!(out, "neither profile has a scope");
     }
     let several = rows.iter().any(|row| row.plane != rows[0].plane || row.host != rows[0].host);
-    let mut table = Table::new(&["scope", "runs", "mean", "change", "total", ""]).with_text_last();
+    let (spans, scopes): (Vec<_>, Vec<_>) = rows.iter().partition(|row| row.is_async);
+    if !scopes.is_empty() {
+        write_table(out, "scope", &scopes, several, top)?;
+    }
+    if !scopes.is_empty() && !spans.is_empty() {
+        writeln!(out)?;
+    }
+    if !spans.is_empty() {
+        write_table(out, "async", &spans, several, top)?;
+    }
+    Ok(())
+}
+
+fn write_table(out: &mut dyn Write, what: &'static str, rows: &[&Row], several: bool, top: usize) -> io::Result<()> {
+    let mut table = Table::new(&[what, "runs", "mean", "change", "total", ""]).with_text_last();
     for row in rows.iter().take(top) {
         let (before, after) = (row.before.as_ref(), row.after.as_ref());
         let mut name = row.scope.clone();
+        if row.is_async {
+            name.truncate(name.len() - ASYNC.len());
+        }
         if several {
             name = format!("{} {name}", row.plane);
         }
@@ -249,19 +295,27 @@ fn write_table(out: &mut dyn Write, rows: &[Row], top: usize) -> io::Result<()> 
             name = format!("{host} {name}");
         }
         let sign = if row.total_change_ps > 0.0 { "+" } else { "" };
+        let has_times = row.has_times();
+        let mean = |side: Option<&Side>| side.map(|side| duration(side.mean_ps));
         table.row(vec![
-            name,
-            both(before.map(|side| short_count(side.count)), after.map(|side| short_count(side.count))),
-            both(before.map(|side| duration(side.mean_ps)), after.map(|side| duration(side.mean_ps))),
-            row.change_text(),
-            format!("{sign}{}", duration(row.total_change_ps)),
-            row.verdict.text().to_owned(),
+            name.into(),
+            both(before.map(|side| short_count(side.count)), after.map(|side| short_count(side.count))).into(),
+            has_times.then(|| both(mean(before), mean(after))).into(),
+            row.change_text().into(),
+            has_times.then(|| format!("{sign}{}", duration(row.total_change_ps))).into(),
+            Cell::styled(row.verdict.text(), row.verdict.style()),
         ]);
     }
     table.write(out, table::width())?;
-    match rows.len() - top {
+    match rows.len().saturating_sub(top) {
         0 => Ok(()),
-        rest => writeln!(out, "{}; --top 0 shows all", counted_all(rest, "more scope")),
+        rest => {
+            let text = format!(
+                "{}; --top 0 shows all",
+                counted_all(rest, &format!("more {}", if what == "scope" { what } else { "name" }))
+            );
+            writeln!(out, "{}", paint(style::FAINT, text))
+        }
     }
 }
 

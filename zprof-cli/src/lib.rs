@@ -23,6 +23,7 @@ mod rocprofv3;
 mod run;
 mod screen;
 mod serve;
+mod style;
 mod summary;
 mod table;
 mod units;

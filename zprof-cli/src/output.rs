@@ -6,13 +6,14 @@ use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use anstream::AutoStream;
 use anyhow::{Context, Result, bail};
 use serde::Serialize;
 use zprof_runtime::display::printable;
 use zprof_runtime::folder::{self, Folder};
 
 use crate::input::{Profile, SUFFIX};
-use crate::screen::Screen;
+use crate::screen::{Screen, styled};
 
 /// The draft on the disk now, for who ends the program. Whoever makes a draft, renames or removes it holds this.
 static DRAFT: Mutex<Option<PathBuf>> = Mutex::new(None);
@@ -105,6 +106,21 @@ impl Target {
 /// Has `write` print on standard output.
 pub(crate) fn print(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
     Target::Stdout.write(|out| write(out).context("failed to write to standard output"))
+}
+
+/// Has `write` print text for people on standard output: in colour where that is a terminal, but for `NO_COLOR`, `CLICOLOR` and
+/// `CLICOLOR_FORCE`. What comes from a profile must be [`printable`] already.
+pub(crate) fn print_text(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
+    let mut text = Vec::new();
+    write(&mut text)
+        .and_then(|()| {
+            let text = String::from_utf8_lossy(&text);
+            let text = if io::stdout().is_terminal() { styled(&text).into() } else { text };
+            let mut out = AutoStream::auto(io::stdout().lock());
+            out.write_all(text.as_bytes())?;
+            out.flush()
+        })
+        .context("failed to write to standard output")
 }
 
 /// Prints a value as JSON for people and programs.

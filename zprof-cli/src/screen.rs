@@ -4,6 +4,8 @@ use std::io::{self, Write};
 
 use zprof_runtime::display::{is_printable, shown};
 
+use crate::style::CODES;
+
 /// Writes text to a terminal. Line breaks and tabs stay; every other control character, and every character without a shape,
 /// is replaced as in [`zprof_runtime::display`]. Bytes that are not UTF-8 become U+FFFD.
 ///
@@ -57,6 +59,25 @@ impl<W: Write> Write for Screen<W> {
     }
 }
 
+/// Text for people as a terminal gets it: with the [codes of our styles](CODES), and else without anything that acts on a terminal.
+/// Names from a profile are [printable](zprof_runtime::display::printable) before they come here, and so have no codes.
+pub(crate) fn styled(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(character) = rest.chars().next() {
+        let code = rest.strip_prefix("\u{1b}[").and_then(|rest| rest.split_once('m')).map(|(code, _)| code);
+        if let Some(code) = code.filter(|code| CODES.contains(code)) {
+            let (sequence, after) = rest.split_at("\u{1b}[".len() + code.len() + "m".len());
+            out.push_str(sequence);
+            rest = after;
+            continue;
+        }
+        out.push(if matches!(character, '\n' | '\t') { character } else { shown(character) });
+        rest = &rest[character.len_utf8()..];
+    }
+    out
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -76,5 +97,11 @@ mod tests {
         for step in [1, 2, 3, 7, 100] {
             assert_eq!(screen(text, step), expected, "{step} bytes at a time");
         }
+    }
+    #[test]
+    fn codes_of_our_styles_pass_and_no_others() {
+        let text = "\u{1b}[1m\u{1b}[31mred\u{1b}[0m \u{1b}[8mhidden\u{1b}[0m\u{1b}[2J\u{1b}[1;31m\u{1b}]0;t\u{7}\u{9b}1m\r\n\u{1b}[\u{1b}";
+        let expected = "\u{1b}[1m\u{1b}[31mred\u{1b}[0m  [8mhidden\u{1b}[0m [2J [1;31m ]0;t  1m \n [ ";
+        assert_eq!(styled(text), expected);
     }
 }

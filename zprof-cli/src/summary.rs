@@ -1,7 +1,7 @@
 //! `zprof summary`: planes, lines, scopes and steps of a profile, in numbers.
 
 use std::cmp::Reverse;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 use std::process::ExitCode;
 
@@ -9,18 +9,28 @@ use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
 use serde::Serialize;
 use zprof_runtime::display::printable;
-use zprof_runtime::export::{AsyncSummary, PlaneSummary, ScopeSummary, StepSeries, Summary, SummaryOptions, summarise};
+use zprof_runtime::export::{
+    AsyncSummary, LineSummary, PlaneSummary, ScopeSummary, StepSeries, Summary, SummaryOptions, summarise,
+};
 
-use crate::args::{Answer, Input, Planes, ROWS};
+use crate::args::{Answer, Exclude, Input, Planes, ROWS};
 use crate::csv;
 use crate::input::{self, Profile, Space};
 use crate::measured::Measured;
-use crate::output::{print, print_json};
-use crate::table::{self, Table};
-use crate::units::{count, counted, counted_all, duration, duration_of, duration_of_all};
+use crate::output::{print, print_json, print_text};
+use crate::style::{self, paint};
+use crate::table::{self, Cell, NONE, Table};
+use crate::units::{count, counted, counted_all, duration, duration_of, duration_of_all, share, value};
 
 /// Rows of a plane's table of lines.
 const LINES: usize = 8;
+/// The line on which samples of counters are, which have a table of their own.
+const COUNTERS: &str = "_counters_";
+/// Ids of lines from here on are no thread's of a system.
+const FIRST_MADE_ID: i64 = 1 << 30;
+/// A share of the time from which on it is large, and one below which it is small.
+const LARGE: f64 = 0.2;
+const SMALL: f64 = 0.01;
 
 /// Print what a profile holds: planes, lines, and scopes by time.
 ///
@@ -29,6 +39,10 @@ const LINES: usize = 8;
 /// are those of all runs: half of them are no longer than p50, and 99 of 100 no longer than p99; both are exact up to 512 runs
 /// and off by at most 0.4% beyond. Asynchronous spans, such as whole futures, have a table of their own: threads worked at them
 /// in their polls, and the rest of the time they waited. JSON and CSV have exact picoseconds.
+///
+/// The share of a scope is that of its own time in the own times of all scopes of the plane. A counter has the lowest, mean,
+/// highest and last of its samples. A number that would have no meaning, as the time of an event without length, is `-`.
+/// Where names are long and the terminal is narrow, p50, max and mean give way to them.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "Examples:
   The ten scopes with most time, those inside them included:
@@ -47,12 +61,17 @@ pub(crate) struct Args {
     sort: Sort,
     #[command(flatten)]
     planes: Planes,
+    #[command(flatten)]
+    exclude: Exclude,
     /// Print each step, not only what all have in common; in CSV, instead of the scopes.
     #[arg(long)]
     steps: bool,
     /// In CSV, print the asynchronous spans instead of the scopes.
     #[arg(long = "async", requires = "csv", conflicts_with = "steps")]
     async_spans: bool,
+    /// In CSV, print the counters instead of the scopes.
+    #[arg(long, requires = "csv", conflicts_with_all = ["steps", "async_spans"])]
+    counters: bool,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -79,9 +98,10 @@ fn summary(space: &Space, options: &SummaryOptions) -> Result<Summary> {
 }
 
 /// Sums up every space of a profile; that any of them has one of the planes asked for is sure then.
-pub(crate) fn sum_up(profile: Profile, planes: &Planes) -> Result<Vec<Summed>> {
+pub(crate) fn sum_up(profile: Profile, planes: &Planes, exclude: &Exclude) -> Result<Vec<Summed>> {
     let mut options = SummaryOptions::default();
     options.planes.clone_from(&planes.planes);
+    options.exclude.clone_from(&exclude.exclude);
     let spaces = profile.spaces.into_iter().map(|space| Ok(Summed { summary: summary(&space, &options)?, space }));
     let spaces = spaces.collect::<Result<Vec<_>>>()?;
     if !planes.planes.is_empty() && spaces.iter().all(|Summed { summary, .. }| summary.planes.is_empty()) {
@@ -96,7 +116,7 @@ pub(crate) fn sum_up(profile: Profile, planes: &Planes) -> Result<Vec<Summed>> {
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
-    let mut spaces = sum_up(input::open(&args.input.input)?, &args.planes)?;
+    let mut spaces = sum_up(input::open(&args.input.input)?, &args.planes, &args.exclude)?;
     let top = args.answer.rows();
     for plane in spaces.iter_mut().flat_map(|space| &mut space.summary.planes) {
         args.sort.apply(&mut plane.scopes, |scope| Measured::of_scope(scope));
@@ -108,10 +128,12 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         print(|out| write_steps_csv(out, &spaces, top))?;
     } else if args.async_spans {
         print(|out| write_async_csv(out, &spaces, top))?;
+    } else if args.counters {
+        print(|out| write_counters_csv(out, &spaces, top))?;
     } else if args.answer.csv {
         print(|out| write_scopes_csv(out, &spaces, top))?;
     } else {
-        print(|out| write_spaces(out, &spaces, top, args.steps))?;
+        print_text(|out| write_spaces(out, &spaces, top, args.steps))?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -152,9 +174,10 @@ fn write_space(out: &mut dyn Write, space: &Summed, top: usize, each_step: bool)
     if !empty.is_empty() {
         writeln!(out, "{}", table::cut(&printable(&format!("without events: {}", empty.join(", "))), width))?;
     }
-    for (what, notes) in [("error", &space.summary.errors), ("warning", &space.summary.warnings)] {
+    let notes = [("error", style::BAD, &space.summary.errors), ("warning", style::NOTE, &space.summary.warnings)];
+    for (what, style, notes) in notes {
         for note in notes {
-            writeln!(out, "{what}: {}", printable(note))?;
+            writeln!(out, "{}: {}", paint(style, what), printable(note))?;
         }
     }
     for plane in planes.iter().filter(|plane| plane.events() > 0) {
@@ -165,7 +188,7 @@ fn write_space(out: &mut dyn Write, space: &Summed, top: usize, each_step: bool)
 }
 
 fn write_plane(out: &mut dyn Write, plane: &PlaneSummary, top: usize, each_step: bool, width: usize) -> io::Result<()> {
-    let lines = counted_all(plane.lines.len(), "line");
+    let lines = counted_all(plane.lines.iter().filter(|line| line.name != COUNTERS).count(), "line");
     let mut facts = vec![lines, counted(plane.events(), "event")];
     if let Some((start, end)) = plane.span_ps() {
         facts.push(format!("{} from first to last", duration_of_all((end - start).unsigned_abs())));
@@ -174,9 +197,9 @@ fn write_plane(out: &mut dyn Write, plane: &PlaneSummary, top: usize, each_step:
         facts.push(format!("{} of bookkeeping left out", counted(plane.events_hidden, "event")));
     }
     if plane.counter_samples > 0 {
-        facts.push(format!("{} samples of counters", count(plane.counter_samples)));
+        facts.push(format!("{} of counters", counted(plane.counter_samples, "sample")));
     }
-    writeln!(out, "{}", table::cut(&printable(&plane.name), width))?;
+    writeln!(out, "{}", paint(style::TITLE, table::cut(&printable(&plane.name), width)))?;
     writeln!(out, "{}", facts.join(", "))?;
     write_lines(out, plane, if top == ROWS { LINES } else { top }, width)?;
     if !plane.scopes.is_empty() {
@@ -186,6 +209,10 @@ fn write_plane(out: &mut dyn Write, plane: &PlaneSummary, top: usize, each_step:
     if !plane.async_spans.is_empty() {
         writeln!(out)?;
         write_async(out, &plane.async_spans, top, width)?;
+    }
+    if !plane.counters.is_empty() {
+        writeln!(out)?;
+        write_counters(out, plane, top, width)?;
     }
     if !plane.steps.is_empty() {
         writeln!(out)?;
@@ -201,42 +228,95 @@ fn write_plane(out: &mut dyn Write, plane: &PlaneSummary, top: usize, each_step:
 }
 
 fn write_lines(out: &mut dyn Write, plane: &PlaneSummary, top: usize, width: usize) -> io::Result<()> {
-    let mut lines: Vec<_> = plane.lines.iter().filter(|line| line.events > 0).collect();
+    let mut lines: Vec<_> = plane.lines.iter().filter(|line| line.events > 0 && line.name != COUNTERS).collect();
     lines.sort_by_key(|line| Reverse(line.busy_ps));
-    let mut table = Table::new(&["line", "id", "events", "busy", "span"]);
-    for line in lines.iter().take(top) {
-        let span = line.span_ps.map_or(0, |(start, end)| (end - start).unsigned_abs());
-        table.row(vec![
-            line.name.clone(),
-            line.id.to_string(),
-            count(line.events),
-            duration_of_all(line.busy_ps),
-            duration_of_all(span),
-        ]);
+    if lines.is_empty() {
+        return Ok(());
+    }
+    let mut table = Table::new(&["line", "events", "busy", "span"]);
+    for (line, name) in lines.iter().zip(names_of(&lines)).take(top) {
+        let span = line.span_ps.map(|(start, end)| (end - start).unsigned_abs());
+        table.row(vec![name.into(), count(line.events).into(), time_of(Some(line.busy_ps)), time_of(span)]);
     }
     writeln!(out)?;
     table.write(out, width)?;
     write_rest(out, lines.len(), top, "line")
 }
 
+/// The names of lines. Of lines that are called alike each has the system's number of its thread with it, or else a number of its own.
+fn names_of(lines: &[&LineSummary]) -> Vec<String> {
+    let name = |line: &LineSummary| if line.name.is_empty() { "(no name)".to_owned() } else { line.name.clone() };
+    let mut alike: BTreeMap<String, (usize, usize)> = BTreeMap::new();
+    lines.iter().for_each(|line| alike.entry(name(line)).or_default().0 += 1);
+    let named = lines.iter().map(|line| {
+        let name = name(line);
+        match alike.get_mut(&name) {
+            Some((all, number)) if *all > 1 => {
+                *number += 1;
+                if (1..FIRST_MADE_ID).contains(&line.id) {
+                    format!("{name} ({})", line.id)
+                } else {
+                    format!("{name} #{number}")
+                }
+            }
+            _ => name,
+        }
+    });
+    named.collect()
+}
+
+/// A sum of durations; nothing that took any has none.
+fn time_of(ps: Option<u128>) -> Cell {
+    ps.filter(|ps| *ps > 0).map(duration_of_all).into()
+}
+
 fn write_scopes(out: &mut dyn Write, scopes: &[ScopeSummary], top: usize, width: usize) -> io::Result<()> {
-    let mut table = Table::new(&["scope", "count", "total", "self", "mean", "p50", "p99", "max"]);
+    let heads = ["scope", "count", "total", "self", "share", "mean", "p50", "p99", "max"];
+    let mut table = Table::new(&heads).may_go(&["p50", "max", "mean"]);
+    let all_ps = scopes.iter().map(|scope| scope.self_ps).sum();
     for scope in scopes.iter().take(top) {
-        table.row(scope_row(scope.name.clone(), scope));
+        let mut row = scope_row(scope.name.clone(), scope);
+        row.insert(4, share_of(scope.self_ps, all_ps));
+        table.row(row);
     }
     table.write(out, width)?;
     write_rest(out, scopes.len(), top, "scope")
 }
 
-fn scope_row(name: String, scope: &ScopeSummary) -> Vec<String> {
-    let runs = scope.runs.as_ref();
-    let known = |value: Option<u64>| value.map_or_else(|| "-".to_owned(), duration_of);
+/// The part that a scope has in all own times.
+fn share_of(self_ps: u128, all_ps: u128) -> Cell {
+    if self_ps == 0 {
+        return NONE.into();
+    }
+    let part = part(self_ps, all_ps);
+    let style = if part >= LARGE {
+        style::NOTE
+    } else if part < SMALL {
+        style::FAINT
+    } else {
+        anstyle::Style::new()
+    };
+    Cell::styled(share(part), style)
+}
+
+/// A part of a whole, from 0 to 1; 0 of nothing.
+fn part(part_ps: u128, all_ps: u128) -> f64 {
+    #[allow(clippy::cast_precision_loss)] // a share needs no more than 53 bits
+    let (part, all) = (part_ps as f64, all_ps as f64);
+    if all_ps == 0 { 0.0 } else { part / all }
+}
+
+/// The name, the count, and the times. A scope whose runs are all without length, as an instant, has no times.
+fn scope_row(name: String, scope: &ScopeSummary) -> Vec<Cell> {
+    let has_times = scope.total_ps > 0;
+    let runs = scope.runs.as_ref().filter(|_| has_times);
+    let known = |value: Option<u64>| value.map(duration_of).into();
     vec![
-        name,
-        count(scope.count),
-        duration_of_all(scope.total_ps),
-        duration_of_all(scope.self_ps),
-        duration(scope.mean_ps()),
+        name.into(),
+        count(scope.count).into(),
+        time_of(Some(scope.total_ps)),
+        has_times.then(|| duration_of_all(scope.self_ps)).into(),
+        has_times.then(|| duration(scope.mean_ps())).into(),
         known(runs.map(|runs| runs.p50_ps)),
         known(runs.map(|runs| runs.p99_ps)),
         known(runs.map(|runs| runs.max_ps)),
@@ -244,24 +324,44 @@ fn scope_row(name: String, scope: &ScopeSummary) -> Vec<String> {
 }
 
 fn write_async(out: &mut dyn Write, spans: &[AsyncSummary], top: usize, width: usize) -> io::Result<()> {
-    let mut table = Table::new(&["async", "count", "total", "polled", "waiting", "mean", "p99", "max"]);
-    let all = |value: Option<u128>| value.map_or_else(|| "-".to_owned(), duration_of_all);
+    let heads = ["async", "count", "total", "polled", "waiting", "mean", "p99", "max"];
+    let mut table = Table::new(&heads).may_go(&["max", "mean"]);
     for spans in spans.iter().take(top) {
-        let runs = spans.runs.as_ref();
-        let known = |value: Option<u64>| value.map_or_else(|| "-".to_owned(), duration_of);
+        let has_times = spans.total_ps > 0;
+        let runs = spans.runs.as_ref().filter(|_| has_times);
+        let known = |value: Option<u64>| value.map(duration_of).into();
         table.row(vec![
-            spans.name.clone(),
-            count(spans.count),
-            duration_of_all(spans.total_ps),
-            all(spans.polls.as_ref().map(|polls| polls.total_ps)),
-            all(spans.waiting_ps()),
-            duration(spans.mean_ps()),
+            spans.name.clone().into(),
+            count(spans.count).into(),
+            time_of(Some(spans.total_ps)),
+            spans.polls.as_ref().map(|polls| duration_of_all(polls.total_ps)).into(),
+            spans.waiting_ps().map(duration_of_all).into(),
+            has_times.then(|| duration(spans.mean_ps())).into(),
             known(runs.map(|runs| runs.p99_ps)),
             known(runs.map(|runs| runs.max_ps)),
         ]);
     }
     table.write(out, width)?;
     write_rest(out, spans.len(), top, "name")
+}
+
+fn write_counters(out: &mut dyn Write, plane: &PlaneSummary, top: usize, width: usize) -> io::Result<()> {
+    let mut table = Table::new(&["counter", "samples", "min", "mean", "max", "last"]);
+    for counter in plane.counters.iter().take(top) {
+        // `value` is the key where the program gave none.
+        let has_unit = !matches!(counter.unit.as_str(), "" | "value");
+        let unit = if has_unit { format!(" ({})", counter.unit) } else { String::new() };
+        table.row(vec![
+            format!("{}{unit}", counter.name).into(),
+            count(counter.samples).into(),
+            counter.min.map(value).into(),
+            counter.mean.map(value).into(),
+            counter.max.map(value).into(),
+            counter.last.map(value).into(),
+        ]);
+    }
+    table.write(out, width)?;
+    write_rest(out, plane.counters.len(), top, "counter")
 }
 
 fn write_series(out: &mut dyn Write, series: &[StepSeries], top: usize, width: usize) -> io::Result<()> {
@@ -285,24 +385,32 @@ fn write_steps(out: &mut dyn Write, series: &StepSeries, top: usize, width: usiz
     let mut table = Table::new(&["step", "start", "duration", "self", "time", "most of it in"]).with_text_last();
     for (_, step) in steps {
         let name = step.number.map_or_else(|| series.name.clone(), |number| format!("{} {number}", series.name));
-        let (inside, own) = match &step.largest {
-            Some((name, own)) => (name.clone(), duration_of_all(*own)),
-            None => (String::new(), String::new()),
-        };
+        let (inside, own) = step.largest.as_ref().map(|(name, own)| (name.clone(), duration_of_all(*own))).unzip();
         #[allow(clippy::cast_precision_loss)] // three digits are shown
         let start = duration(step.start_ps as f64);
-        table.row(vec![name, start, duration_of(step.duration_ps), duration_of(step.self_ps), own, inside]);
+        table.row(vec![
+            name.into(),
+            start.into(),
+            duration_of(step.duration_ps).into(),
+            duration_of(step.self_ps).into(),
+            own.into(),
+            inside.into(),
+        ]);
     }
     table.write(out, width)?;
     if is_cut {
-        writeln!(out, "the longest {top} of {}; --top 0 shows all", counted_all(series.steps.len(), "step"))?;
+        let text = format!("the longest {top} of {}; --top 0 shows all", counted_all(series.steps.len(), "step"));
+        writeln!(out, "{}", paint(style::FAINT, text))?;
     }
     Ok(())
 }
 
 fn write_rest(out: &mut dyn Write, all: usize, top: usize, what: &str) -> io::Result<()> {
     match all.checked_sub(top) {
-        Some(rest) if rest > 0 => writeln!(out, "{}; --top 0 shows all", counted_all(rest, &format!("more {what}"))),
+        Some(rest) if rest > 0 => {
+            let text = format!("{}; --top 0 shows all", counted_all(rest, &format!("more {what}")));
+            writeln!(out, "{}", paint(style::FAINT, text))
+        }
         _ => Ok(()),
     }
 }
@@ -324,12 +432,14 @@ fn runs_cells(row: Measured<'_>) -> [String; 6] {
 }
 
 fn write_scopes_csv(out: &mut dyn Write, spaces: &[Summed], top: usize) -> io::Result<()> {
-    writeln!(out, "space,plane,scope,count,total_ps,self_ps,{RUNS_HEAD}")?;
+    writeln!(out, "space,plane,scope,count,total_ps,self_ps,{RUNS_HEAD},share")?;
     for (space, plane) in planes(spaces) {
+        let all_ps = plane.scopes.iter().map(|scope| scope.self_ps).sum();
         for scope in plane.scopes.iter().take(top) {
             let mut cells = vec![space.clone(), plane.name.clone(), scope.name.clone()];
             cells.extend([scope.count.to_string(), scope.total_ps.to_string(), scope.self_ps.to_string()]);
             cells.extend(runs_cells(Measured::of_scope(scope)));
+            cells.push(part(scope.self_ps, all_ps).to_string());
             csv::write_row(out, &cells)?;
         }
     }
@@ -347,6 +457,20 @@ fn write_async_csv(out: &mut dyn Write, spaces: &[Summed], top: usize) -> io::Re
             cells.push(polls.map(|polls| polls.total_ps.to_string()).unwrap_or_default());
             cells.push(spans.waiting_ps().map(|waiting| waiting.to_string()).unwrap_or_default());
             cells.extend(runs_cells(Measured::of_async(spans)));
+            csv::write_row(out, &cells)?;
+        }
+    }
+    Ok(())
+}
+
+fn write_counters_csv(out: &mut dyn Write, spaces: &[Summed], top: usize) -> io::Result<()> {
+    writeln!(out, "space,plane,counter,unit,samples,min,mean,max,last")?;
+    let known = |number: Option<f64>| number.map(|number| number.to_string()).unwrap_or_default();
+    for (space, plane) in planes(spaces) {
+        for counter in plane.counters.iter().take(top) {
+            let mut cells = vec![space.clone(), plane.name.clone(), counter.name.clone(), counter.unit.clone()];
+            cells.push(counter.samples.to_string());
+            cells.extend([counter.min, counter.mean, counter.max, counter.last].map(known));
             csv::write_row(out, &cells)?;
         }
     }
@@ -389,7 +513,7 @@ fn planes(spaces: &[Summed]) -> impl Iterator<Item = (&String, &PlaneSummary)> {
 
 /// What `--json` prints: a list of spaces. Times are picoseconds; what is not known is null.
 mod json {
-    use super::{AsyncSummary, Measured, PlaneSummary, ScopeSummary, Serialize, StepSeries, Summed};
+    use super::{AsyncSummary, Measured, PlaneSummary, ScopeSummary, Serialize, StepSeries, Summed, part};
 
     #[derive(Serialize)]
     pub(super) struct Space<'s> {
@@ -411,7 +535,20 @@ mod json {
         scopes: Vec<Scope<'s>>,
         #[serde(rename = "async")]
         async_spans: Vec<Async<'s>>,
+        counters: Vec<Counter<'s>>,
         steps: Vec<Steps<'s>>,
+    }
+
+    /// Numbers are null where no sample is one.
+    #[derive(Serialize)]
+    struct Counter<'s> {
+        name: &'s str,
+        unit: &'s str,
+        samples: u64,
+        min: Option<f64>,
+        mean: Option<f64>,
+        max: Option<f64>,
+        last: Option<f64>,
     }
 
     #[derive(Serialize)]
@@ -432,6 +569,9 @@ mod json {
         self_ps: u128,
         #[serde(flatten)]
         spread: Spread,
+        /// The part of its own time in those of all scopes of the plane; none of steps.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        share: Option<f64>,
     }
 
     /// The mean, and how the runs lie around it.
@@ -486,6 +626,17 @@ mod json {
     impl<'s> Plane<'s> {
         fn new(plane: &'s PlaneSummary, top: usize) -> Self {
             let (start_ps, end_ps) = plane.span_ps().unzip();
+            let all_ps = plane.scopes.iter().map(|scope| scope.self_ps).sum();
+            let scopes = plane.scopes.iter().take(top);
+            let counters = plane.counters.iter().take(top).map(|counter| Counter {
+                name: &counter.name,
+                unit: &counter.unit,
+                samples: counter.samples,
+                min: counter.min,
+                mean: counter.mean,
+                max: counter.max,
+                last: counter.last,
+            });
             let lines = plane.lines.iter().map(|line| {
                 let (start_ps, end_ps) = line.span_ps.unzip();
                 Line { id: line.id, name: &line.name, events: line.events, start_ps, end_ps, busy_ps: line.busy_ps }
@@ -498,8 +649,9 @@ mod json {
                 start_ps,
                 end_ps,
                 lines: lines.collect(),
-                scopes: plane.scopes.iter().take(top).map(Scope::new).collect(),
+                scopes: scopes.map(|scope| Scope::new(scope, Some(part(scope.self_ps, all_ps)))).collect(),
                 async_spans: plane.async_spans.iter().take(top).map(Async::new).collect(),
+                counters: counters.collect(),
                 steps: plane.steps.iter().map(|series| Steps::new(series, top)).collect(),
             }
         }
@@ -519,13 +671,14 @@ mod json {
     }
 
     impl<'s> Scope<'s> {
-        fn new(scope: &'s ScopeSummary) -> Self {
+        fn new(scope: &'s ScopeSummary, share: Option<f64>) -> Self {
             Self {
                 name: &scope.name,
                 count: scope.count,
                 total_ps: scope.total_ps,
                 self_ps: scope.self_ps,
                 spread: Spread::new(Measured::of_scope(scope)),
+                share,
             }
         }
     }
@@ -553,7 +706,7 @@ mod json {
                 let (duration_ps, self_ps) = (step.duration_ps, step.self_ps);
                 Step { line_id, number, start_ps, duration_ps, self_ps, largest, largest_self_ps }
             });
-            Self { all: Scope::new(&series.all), steps: steps.collect() }
+            Self { all: Scope::new(&series.all, None), steps: steps.collect() }
         }
     }
 }

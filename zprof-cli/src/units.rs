@@ -132,6 +132,51 @@ pub(crate) fn change(share: f64) -> String {
     if percent.abs() < 99.95 { format!("{percent:+.1}%") } else { format!("{percent:+.0}%") }
 }
 
+/// A part of a whole that is not nothing: `12.3%`, `100%`, `<0.1%`.
+pub(crate) fn share(part: f64) -> String {
+    let percent = part * 100.0;
+    if percent < 0.05 {
+        "<0.1%".to_owned()
+    } else if percent < 99.95 {
+        format!("{percent:.1}%")
+    } else {
+        format!("{percent:.0}%")
+    }
+}
+
+/// A value of a counter: whole numbers as they are with commas, others with four digits.
+pub(crate) fn value(value: f64) -> String {
+    /// From here on not every whole number is a double, and the digits would be many.
+    const LARGE: f64 = 1e15;
+    /// Below, the digits would be many.
+    const SMALL: f64 = 1e-3;
+    let size = value.abs();
+    if value == 0.0 {
+        return "0".to_owned();
+    }
+    if !size.is_finite() {
+        return value.to_string();
+    }
+    if !(SMALL..LARGE).contains(&size) {
+        return format!("{value:.3e}");
+    }
+    let sign = if value < 0.0 { "-" } else { "" };
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // positive and below 10^15
+    let whole = |value: f64| count(value as u64);
+    if size.fract() == 0.0 || size >= 999.95 {
+        return format!("{sign}{}", whole(size.round()));
+    }
+    let decimals = if size >= 99.995 {
+        1
+    } else if size >= 9.9995 {
+        2
+    } else {
+        3
+    };
+    let text = format!("{size:.decimals$}");
+    format!("{sign}{}", text.trim_end_matches('0').trim_end_matches('.'))
+}
+
 /// So many of something: `1 event`, `1,234 events`.
 pub(crate) fn counted(number: u64, what: &str) -> String {
     format!("{} {what}{}", count(number), if number == 1 { "" } else { "s" })
@@ -248,6 +293,34 @@ mod tests {
         for (ps, expected) in rows {
             assert_eq!(duration(ps), expected, "{ps}");
         }
+    }
+
+    #[test]
+    fn values_of_counters_have_four_digits_or_are_whole() {
+        let rows = [
+            (0.0, "0"),
+            (-0.0, "0"),
+            (3.0, "3"),
+            (-1_048_576.0, "-1,048,576"),
+            (0.25, "0.25"),
+            (0.001_234, "0.001"),
+            (1.0 / 3.0, "0.333"),
+            (72.041_6, "72.04"),
+            (123.456, "123.5"),
+            (999.96, "1,000"),
+            (65_536.5, "65,537"),
+            (1e15, "1.000e15"),
+            (1.5e-7, "1.500e-7"),
+            (f64::INFINITY, "inf"),
+            (f64::NEG_INFINITY, "-inf"),
+        ];
+        for (number, expected) in rows {
+            assert_eq!(value(number), expected, "{number}");
+        }
+        assert_eq!(
+            [0.000_4, 0.000_6, 0.123_4, 0.999, 0.999_9, 1.0].map(share),
+            ["<0.1%", "0.1%", "12.3%", "99.9%", "100%", "100%"]
+        );
     }
 
     #[test]

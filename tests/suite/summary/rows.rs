@@ -249,6 +249,75 @@ fn bookkeeping_and_counters_are_no_scopes() {
 }
 
 #[test]
+fn counters_have_the_values_of_their_samples_by_name_and_unit() {
+    let (int, double) = (Value::Int64Value, Value::DoubleValue);
+    let plane = |timestamp| Plane::new("/host:CPU").line(i64::MAX, "_counters_", timestamp);
+    // The file is in no order, a sample of no number is none, and the last number is the sample.
+    let first = plane(0)
+        .event("heap", 9_000, 0)
+        .stat("bytes", Value::Uint64Value(30))
+        .event("heap", 2_000, 0)
+        .stat("bytes", int(-10))
+        .event("heap", 2_000, 0)
+        .stat("blocks", int(1))
+        .event("heap", 3_000, 0)
+        .event("heap", 4_000, 0)
+        .text("bytes", "many")
+        .event("empty", 0, 0)
+        .stat("value", double(f64::NAN));
+    // Planes of one name are one; this one begins later.
+    let second = plane(1)
+        .event("heap", 8_500, 0)
+        .stat("node", int(7))
+        .stat("bytes", double(0.5))
+        .event("heap", 8_100, 0)
+        .stat("bytes", double(f64::NAN));
+    let found = summary(&space([first, second]).encode_to_vec());
+    let [plane] = found.planes.as_slice() else { panic!("{found:?}") };
+    let counters = plane.counters.iter().map(|counter| {
+        let numbers = [counter.min, counter.mean, counter.max, counter.last];
+        (counter.name.as_str(), counter.unit.as_str(), counter.samples, numbers)
+    });
+    let expected = [
+        ("empty", "value", 1, [None; 4]),
+        ("heap", "blocks", 1, [Some(1.0); 4]),
+        ("heap", "bytes", 4, [Some(-10.0), Some(20.5 / 3.0), Some(30.0), Some(0.5)]),
+    ];
+    assert_eq!(counters.collect::<Vec<_>>(), expected);
+    assert_eq!(plane.scopes, []);
+}
+
+#[test]
+fn what_is_excluded_is_in_no_table_and_its_time_stays_where_it_was() {
+    let root = Value::Int64Value(1);
+    let plane = Plane::new("/host:CPU")
+        .line(1, "main", 0)
+        .event("train", 0, 100)
+        .stat("_r", root.clone())
+        .event("wait", 0, 60)
+        .event("work", 60, 30)
+        .event("idle", 200, 50)
+        .stat("_r", root.clone())
+        .line(2, "async", 0)
+        .event("waiter", 0, 500)
+        .stat("_a", root)
+        .line(i64::MAX, "_counters_", 0)
+        .event("waits", 0, 0)
+        .stat("value", Value::Int64Value(1));
+    let bytes = space([plane]).encode_to_vec();
+    let mut options = SummaryOptions::default();
+    options.exclude = vec!["wait".to_owned(), "id*".to_owned()];
+    let found = summarise(&bytes.as_slice(), &options).expect("is an XSpace");
+    let plane = &found.planes[0];
+    let names: Vec<_> = plane.scopes.iter().map(|scope| (scope.name.as_str(), scope.total_ps, scope.self_ps)).collect();
+    assert_eq!(names, [("work", 30, 30), ("train", 100, 10)]);
+    assert_eq!((&plane.async_spans, &plane.counters), (&vec![], &vec![]));
+    let [steps] = plane.steps.as_slice() else { panic!("{:?}", plane.steps) };
+    assert_eq!((steps.name.as_str(), &steps.steps[0].largest), ("train", &Some(("work".to_owned(), 30))));
+    assert_eq!(plane.lines[0].busy_ps, 150);
+}
+
+#[test]
 fn steps_are_found_on_hosts_and_devices() {
     let root = Value::Int64Value(1);
     let host = Plane::new("/host:CPU")

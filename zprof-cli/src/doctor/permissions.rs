@@ -13,12 +13,28 @@ const GROUP: &str = "permissions";
 /// Where a session writes unless it is told otherwise.
 const REPOSITORY: &str = "/tmp/xprof";
 
-pub(super) fn all() -> Vec<Check> {
+/// All of them; those that only tools ask for count where there is such a tool, or use for one: for `samples`, nsys, and for
+/// `attaches`, any.
+pub(super) fn all(samples: bool, attaches: bool) -> Vec<Check> {
+    let unless = |is_needed: bool, note: &str| {
+        let note = note.to_owned();
+        move |check: Check| {
+            if is_needed || check.works { check } else { Check { cure: None, note: Some(note), ..check } }
+        }
+    };
     let root = is_root();
     let number = |path: &str| fs::read_to_string(path).ok()?.trim().parse::<i64>().ok();
     let mut checks = vec![writable(&existing_default_place(Path::new(REPOSITORY)))];
-    checks.extend(number("/proc/sys/kernel/perf_event_paranoid").map(|level| perf(level, root)));
-    checks.extend(number("/proc/sys/kernel/yama/ptrace_scope").map(|scope| ptrace(scope, root)));
+    checks.extend(
+        number("/proc/sys/kernel/perf_event_paranoid")
+            .map(|level| perf(level, root))
+            .map(unless(samples, "only nsys needs it, which is not here")),
+    );
+    checks.extend(
+        number("/proc/sys/kernel/yama/ptrace_scope")
+            .map(|scope| ptrace(scope, root))
+            .map(unless(attaches, "only tools need it, of which none is here")),
+    );
     checks.extend(fs::read_to_string("/proc/driver/nvidia/params").ok().and_then(|params| nvidia(&params, root)));
     checks.extend(Path::new("/dev/kfd").exists().then(|| amd(File::options().read(true).write(true).open("/dev/kfd"))));
     checks

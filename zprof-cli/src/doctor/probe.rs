@@ -10,7 +10,7 @@ use anyhow::Result;
 use serde_json::{Value, json};
 use zprof_runtime::{__doctor as runtime, Platform};
 
-use super::Check;
+use super::{Check, tools};
 use crate::run::output_of;
 
 const GROUP: &str = "plugins";
@@ -47,9 +47,10 @@ pub(crate) fn run(path: &Path) -> Result<ExitCode> {
 pub(super) fn plugins() -> Vec<Check> {
     let candidates = runtime::plugin_candidates();
     if candidates.is_empty() {
-        let note = "for an accelerator, install its plugin (a `jax_plugins` or `libtpu` wheel, for example) or name it by \
+        let cure = "for an accelerator, install its plugin (a `jax_plugins` or `libtpu` wheel, for example) or name it by \
                     PJRT_PLUGIN_LIBRARY_PATH; the host is profiled without";
-        return vec![Check::unneeded(GROUP, "PJRT", "no plugin found", note)];
+        let make = if tools::has_accelerator() { Check::no } else { Check::unneeded };
+        return vec![make(GROUP, "PJRT".to_owned(), "no plugin found".to_owned(), cure.to_owned())];
     }
     candidates.iter().map(|candidate| check(&candidate.path, &candidate.place)).collect()
 }

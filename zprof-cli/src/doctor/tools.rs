@@ -10,16 +10,27 @@ use crate::{neuron, nsys, rocprofv3, xctrace};
 
 const GROUP: &str = "tools";
 
+/// The drivers of accelerators, where Linux shows that they are here.
+const NVIDIA: &str = "/proc/driver/nvidia";
+const AMD: &str = "/dev/kfd";
+const NEURON: &str = "/dev/neuron0";
+const TPU: &str = "/dev/accel0";
+
 /// Whether the driver of a tool's accelerator is here.
 fn has(driver: &str) -> bool {
     Path::new(driver).exists()
 }
 
+/// Whether the driver of any accelerator is here.
+pub(super) fn has_accelerator() -> bool {
+    [NVIDIA, AMD, NEURON, TPU].into_iter().any(has)
+}
+
 pub(super) fn all() -> Vec<Check> {
     vec![
-        check(nsys::tool(), "--version", nsys::missing(), has("/proc/driver/nvidia")),
-        check(rocprofv3::tool().map(|tool| tool.path), "--version", rocprofv3::missing(), has("/dev/kfd")),
-        check(neuron::tool(), "--version", neuron::missing(), has("/dev/neuron0")),
+        check(nsys::tool(), "--version", nsys::missing(), has(NVIDIA)),
+        check(rocprofv3::tool().map(|tool| tool.path), "--version", rocprofv3::missing(), has(AMD)),
+        check(neuron::tool(), "--version", neuron::missing(), has(NEURON)),
         check(find("xctrace", &[]), "version", xctrace::missing(), cfg!(target_os = "macos")),
         check(find("xprof", &[]), "--version", xprof_missing(), true),
     ]

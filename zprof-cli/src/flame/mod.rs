@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, bail};
 use zprof_runtime::export::{FoldedOptions, StackTree};
 
-use crate::args::{Input, Planes};
+use crate::args::{Exclude, Input, Planes};
 use crate::input;
 use crate::output::{Target, tell};
 use crate::summary::sum_up;
@@ -61,7 +61,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     }
     if (0..tree.len()).all(|frame| tree.own_ns(frame) == 0) {
         let name = profile.name.clone();
-        sum_up(profile, &args.planes)?;
+        sum_up(profile, &args.planes, &Exclude::default())?;
         bail!("no scope in {name} takes any time, so there is nothing to draw");
     }
     let failed = || format!("failed to write to {}", target.name());

@@ -7,7 +7,7 @@ use prost::Message as _;
 use serde_json::Value;
 use zprof_proto::XSpace;
 
-use super::profiles::{of_a_future, of_runs, spread, write};
+use super::profiles::{of_a_future, of_all_kinds, of_runs, spread, write};
 use super::{csv, fixture, output, run, run_on};
 
 fn json(text: &str) -> Value {
@@ -24,12 +24,12 @@ fn a_summary_reads_in_eighty_columns() {
 /host:CPU
 1 line, 3 events, 3.20µs from first to last
 
-line  id  events    busy    span
-main   1       3  3.20µs  3.20µs
+line  events    busy    span
+main       3  3.20µs  3.20µs
 
-scope  count   total    self    mean     p50     p99     max
-load       1  2.00µs  2.00µs  2.00µs  2.00µs  2.00µs  2.00µs
-step       2  1.20µs  1.20µs   600ns   500ns   700ns   700ns
+scope  count   total    self  share    mean     p50     p99     max
+load       1  2.00µs  2.00µs  62.5%  2.00µs  2.00µs  2.00µs  2.00µs
+step       2  1.20µs  1.20µs  37.5%   600ns   500ns   700ns   700ns
 "
     );
     assert_eq!(output(&["summary", &profile]), expected);
@@ -77,13 +77,13 @@ fn waiting_does_not_lead_the_table() {
 /host:CPU
 2 lines, 4 events, 90.0µs from first to last
 
-line   id  events    busy    span
-main    1       3  4.20µs  4.20µs
-async   2       1       0  90.0µs
+line   events    busy    span
+main        3  4.20µs  4.20µs
+async       1       -  90.0µs
 
-scope  count   total    self    mean     p50     p99     max
-parse      1  3.00µs  3.00µs  3.00µs  3.00µs  3.00µs  3.00µs
-fetch      2  1.20µs  1.20µs   600ns   500ns   700ns   700ns
+scope  count   total    self  share    mean     p50     p99     max
+parse      1  3.00µs  3.00µs  71.4%  3.00µs  3.00µs  3.00µs  3.00µs
+fetch      2  1.20µs  1.20µs  28.6%   600ns   500ns   700ns   700ns
 
 async  count   total  polled  waiting    mean     p99     max
 fetch      1  90.0µs  1.20µs   88.8µs  90.0µs  90.0µs  90.0µs
@@ -102,11 +102,96 @@ fetch      1  90.0µs  1.20µs   88.8µs  90.0µs  90.0µs  90.0µs
         "deviation_ps": null,
     }]);
     assert_eq!(told[0]["planes"][0]["async"], expected);
+    // A change of the waiting does not lead the table of the work either.
+    let longer =
+        write(folder.path(), "q.xplane.pb", &of_a_future(&[("fetch", 500), ("parse", 3_500), ("fetch", 700)], 190_000));
+    let expected = "\
+scope  runs           mean  change   total
+parse     1  3.00µs→3.50µs  +16.7%  +500ns  too few
+fetch     2          600ns   +0.0%       0  too few
+
+async  runs          mean  change   total
+fetch     1  90.0µs→190µs   +111%  +100µs  too few
+";
+    assert_eq!(output(&["diff", &profile, &longer]), expected);
     let rows = json(&output(&["diff", "--json", &profile, &profile]));
     let mut names: Vec<&str> =
         rows.as_array().expect("rows").iter().map(|row| row["scope"].as_str().expect("a name")).collect();
     names.sort_unstable();
     assert_eq!(names, ["fetch", "fetch (async)", "parse"]);
+}
+
+#[test]
+fn what_has_no_time_is_no_zero_and_counters_have_their_values() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let profile = write(folder.path(), "p.xplane.pb", &of_all_kinds());
+    let head = format!("`{profile}`: 1 plane, 12 events\n\n");
+    let expected = "\
+/host:CPU
+4 lines, 12 events, 9.00µs from first to last, 6 samples of counters
+
+line         events    busy    span
+worker (72)       2  9.00µs  9.00µs
+worker (71)       2  3.00µs  3.00µs
+lane #1           1       -       -
+lane #2           1       -       -
+
+scope          count   total    self  share    mean     p50     p99     max
+wait for more      1  9.00µs  9.00µs  75.0%  9.00µs  9.00µs  9.00µs  9.00µs
+load               2  3.00µs  3.00µs  25.0%  1.50µs   500ps  3.00µs  3.00µs
+cache.evict        1       -       -      -       -       -       -       -
+mark               2       -       -      -       -       -       -       -
+
+counter            samples        min       mean        max       last
+heap (bytes)             2  1,048,576  2,097,152  3,145,728  1,048,576
+load (per second)        2      0.125      0.125      0.125      0.125
+queue                    2          1        2.5          4          1
+";
+    assert_eq!(output(&["summary", &profile]), head.clone() + expected);
+
+    // Without the waiting, shares are those of the work.
+    let text = output(&["summary", "--exclude", "wait*,mark,queue", &profile]);
+    let expected = "\
+scope        count   total    self  share    mean    p50     p99     max
+load             2  3.00µs  3.00µs   100%  1.50µs  500ps  3.00µs  3.00µs
+cache.evict      1       -       -      -       -      -       -       -
+
+counter            samples        min       mean        max       last
+heap (bytes)             2  1,048,576  2,097,152  3,145,728  1,048,576
+load (per second)        2      0.125      0.125      0.125      0.125
+";
+    assert_eq!(&text[text.find("scope").expect("a table")..], expected);
+    let names = |rows: &[BTreeMap<String, String>]| rows.iter().map(|row| row["scope"].clone()).collect::<Vec<_>>();
+    let rows = csv(&output(&["summary", "--csv", "--exclude", "wait", &profile]));
+    assert_eq!(names(&rows), ["load", "cache.evict", "mark"]);
+    assert_eq!(rows.iter().map(|row| row["share"].as_str()).collect::<Vec<_>>(), ["1", "0", "0"]);
+    let rows = csv(&output(&["diff", "--csv", "--exclude", "wait,mark", &profile, &profile]));
+    assert_eq!(names(&rows), ["cache.evict", "load"]);
+
+    let told = json(&output(&["summary", "--json", &profile]));
+    let expected = serde_json::json!([
+        {"name": "heap", "unit": "bytes", "samples": 2, "min": 1_048_576.0, "mean": 2_097_152.0, "max": 3_145_728.0, "last": 1_048_576.0},
+        {"name": "load", "unit": "per second", "samples": 2, "min": 0.125, "mean": 0.125, "max": 0.125, "last": 0.125},
+        {"name": "queue", "unit": "value", "samples": 2, "min": 1.0, "mean": 2.5, "max": 4.0, "last": 1.0},
+    ]);
+    assert_eq!(told[0]["planes"][0]["counters"], expected);
+    assert_eq!(told[0]["planes"][0]["scopes"][0]["share"], 9_000_000.0 / 12_000_500.0);
+    let lines = output(&["summary", "--csv", "--counters", &profile]).replace(&profile, "p");
+    let expected = "space,plane,counter,unit,samples,min,mean,max,last
+p,/host:CPU,heap,bytes,2,1048576,2097152,3145728,1048576
+p,/host:CPU,load,per second,2,0.125,0.125,0.125,0.125
+p,/host:CPU,queue,value,2,1,2.5,4,1
+";
+    assert_eq!(lines, expected);
+
+    let expected = "\
+scope          runs    mean  change  total
+cache.evict       1       -       -      -  too few
+load              2  1.50µs   +0.0%      0  too few
+mark              2       -       -      -  too few
+wait for more     1  9.00µs   +0.0%      0  too few
+";
+    assert_eq!(output(&["diff", &profile, &profile]), expected);
 }
 
 #[test]

@@ -30,8 +30,17 @@ os.waitpid(pid, 0)
 "#;
 
 fn on_terminal(arguments: &[&str]) -> String {
+    told_by_terminal(arguments, &[("NO_COLOR", "1")])
+}
+
+/// What a terminal gets, where these variables are set and no other that has to do with colours.
+fn told_by_terminal(arguments: &[&str], variables: &[(&str, &str)]) -> String {
     let mut python = Command::new("python3");
-    python.args(["-c", TERMINAL, env!("CARGO_BIN_EXE_zprof")]).args(arguments).env("NO_COLOR", "1");
+    python.args(["-c", TERMINAL, env!("CARGO_BIN_EXE_zprof")]).args(arguments);
+    for name in ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "CI"] {
+        python.env_remove(name);
+    }
+    python.env("TERM", "xterm").envs(variables.iter().copied());
     let output = python.output().expect("python3 runs");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     // The terminal puts a carriage return before each line break.
@@ -83,6 +92,43 @@ fn names_of_a_profile_and_of_folders_do_not_act_on_a_terminal() {
         assert!(is_data || out.chars().all(|c| is_printable(c) || c == '\n'), "{arguments:?}: {out:?}");
         let lines = |text: &str| text.lines().filter(|line| *line == "zprof: all is well").count();
         assert_eq!(lines(&error), 0, "{error}");
+    }
+}
+
+#[test]
+fn a_terminal_has_colours_that_names_cannot_add_to_and_pipes_have_none() {
+    let folder = tempfile::tempdir().expect("a folder");
+    // A name with a colour of its own, and one with a code that our styles have too.
+    let names = [("\u{1b}[35mviolet\u{1b}[0m", 10_000), ("\u{1b}[31mred", 200_000), (EVIL, 50_000)];
+    let path = write(folder.path(), "p.xplane.pb", &of_runs(&names));
+    let other = write(folder.path(), "q.xplane.pb", &of_runs(&[("red", 100)]));
+    for (arguments, expected) in [
+        (&["summary", &path][..], "\u{1b}[1m\u{1b}[36m/host:CPU\u{1b}[0m\n"),
+        (&["diff", &path, &other], "\u{1b}[1m\u{1b}[33mnew\u{1b}[0m\n"),
+        (&["check", &path], ": \u{1b}[32msound\u{1b}[0m: 0 errors"),
+        (&["doctor"], "  \u{1b}[32myes\u{1b}[0m  enable: built in\n"),
+    ] {
+        let coloured = told_by_terminal(arguments, &[]);
+        assert!(coloured.contains(expected), "{arguments:?}: {coloured:?}");
+        // Without our codes, it is what a terminal without colours gets.
+        let plain = on_terminal(arguments);
+        let mut stripped = coloured.clone();
+        for code in ["0", "1", "2", "31", "32", "33", "36"] {
+            stripped = stripped.replace(&["\u{1b}[", code, "m"].concat(), "");
+        }
+        assert_eq!(stripped, plain, "{arguments:?}");
+        assert_harmless(&plain, arguments);
+        for variables in [&[("NO_COLOR", "1"), ("CLICOLOR_FORCE", "1")][..], &[("CLICOLOR", "0")], &[("TERM", "dumb")]]
+        {
+            assert_eq!(told_by_terminal(arguments, variables), plain, "{arguments:?} {variables:?}");
+        }
+        let (_, piped, _) = run(arguments);
+        assert!(!piped.contains('\u{1b}'), "{arguments:?}: {piped:?}");
+        // Data has no colours, whatever is forced.
+        if arguments[0] != "doctor" {
+            let data = told_by_terminal(&[arguments, &["--json"]].concat(), &[("CLICOLOR_FORCE", "1")]);
+            assert!(!data.contains('\u{1b}'), "{arguments:?}: {data:?}");
+        }
     }
 }
 

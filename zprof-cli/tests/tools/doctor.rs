@@ -13,6 +13,14 @@ fn named<'a>(checks: &'a [serde_json::Value], name: &str) -> &'a serde_json::Val
     checks.iter().find(|check| check["name"] == name).unwrap_or_else(|| panic!("no check of {name}"))
 }
 
+fn text_of<'a>(check: &'a serde_json::Value, key: &str) -> &'a str {
+    check[key].as_str().expect("a text")
+}
+
+fn name(check: &serde_json::Value) -> &str {
+    text_of(check, "name")
+}
+
 #[test]
 fn stand_ins_are_found_with_their_versions_and_the_rest_has_cures() {
     let bench = Bench::new();
@@ -25,8 +33,9 @@ fn stand_ins_are_found_with_their_versions_and_the_rest_has_cures() {
     let detail = format!("NVIDIA Nsight Systems version 2099.1, at {}", bench.path("bin/nsys"));
     assert_eq!(nsys["detail"], detail);
     for check in &checks {
-        let told = [&check["cure"], &check["note"]].iter().filter(|text| text.is_string()).count();
-        assert_eq!(usize::from(check["works"] == false), told, "{check}");
+        let has = |key: &str| check[key].is_string();
+        // What does not work has a cure, or is of no use here.
+        assert!(if check["works"] == true { !has("cure") } else { has("cure") != has("note") }, "{check}");
     }
     assert_eq!(named(&checks, "xctrace")["note"].is_string(), !cfg!(target_os = "macos"));
     assert!(named(&checks, "nvtx")["works"] == true || named(&checks, "nvtx")["note"].is_string());
@@ -39,6 +48,21 @@ fn stand_ins_are_found_with_their_versions_and_the_rest_has_cures() {
     assert_eq!(bench.run(&["doctor", "--strict"]).status.code(), Some(1), "not all is here");
     let text = out(&bench.run(&["doctor"]));
     assert!(text.contains(&format!("  yes  nsys: {detail}\n")), "{text}");
+    let all = out(&bench.run(&["doctor", "--all"]));
+    for check in &checks {
+        let line = format!(
+            "  {}  {}: {}\n",
+            if check["works"] == true { "yes" } else { "no " },
+            name(check),
+            text_of(check, "detail")
+        );
+        assert!(all.contains(&line), "{line}{all}");
+        // People see what they have use for, and at the end the names of the rest.
+        assert_eq!(text.contains(&line), check["note"].is_null(), "{check}\n{text}");
+        let last = text.lines().last().expect("a line");
+        let is_left_out = last.starts_with("of no use here, and left out: ") && last.contains(name(check));
+        assert!(check["note"].is_null() || is_left_out, "{check}\n{last}");
+    }
     for name in ["rocprofv3", "neuron-explorer", "xprof"] {
         bench.script(&format!("bin/{name}"), "echo 1\n");
     }

@@ -24,6 +24,6 @@ pub use host::Host;
 pub use json::{JsonOptions, JsonSummary, export_json_file, write_json, write_json_hosts};
 pub use perfetto::{PerfettoOptions, PerfettoSummary, write_perfetto, write_perfetto_hosts};
 pub use summary::{
-    AsyncSummary, LineSummary, PlaneSummary, Polls, Runs, ScopeSummary, Step, StepSeries, Summary, SummaryOptions,
-    summarise,
+    AsyncSummary, CounterSummary, LineSummary, PlaneSummary, Polls, Runs, ScopeSummary, Step, StepSeries, Summary,
+    SummaryOptions, summarise,
 };

@@ -2,10 +2,12 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use super::counters::Counters;
 use super::polls::{self, Polled};
 use super::spread::Spread;
 use super::{AsyncSummary, LineSummary, PlaneSummary, Polls, Runs, ScopeSummary, Step, StepSeries};
 use crate::Result;
+use crate::export::filter::matches_any;
 use crate::export::nest::{Around, Closed, Nest};
 use crate::export::scopes::{Facts, LineKind, Scopes, is_device, place};
 use crate::export::timeline::{PlaneGroup, Timed, Timeline, timelines};
@@ -72,6 +74,8 @@ impl Outermost {
 
 struct Plane<'g> {
     scopes: &'g Scopes,
+    /// By scope: whether it is left out.
+    excluded: Vec<bool>,
     sums: Vec<Sum>,
     /// Asynchronous spans, by scope.
     waits: BTreeMap<u32, Sum>,
@@ -82,12 +86,14 @@ struct Plane<'g> {
     out: PlaneSummary,
 }
 
-pub(super) fn plane(window: &mut Window<'_>, group: &PlaneGroup) -> Result<PlaneSummary> {
+/// Sums a plane up, without what has a name that one of the patterns `exclude` matches.
+pub(super) fn plane(window: &mut Window<'_>, group: &PlaneGroup, exclude: &[String]) -> Result<PlaneSummary> {
     let timelines = timelines(window, group)?;
     let scopes = Scopes::load(window, group)?;
     let has_steps = timelines.iter().any(|timeline| LineKind::of(group, timeline) == LineKind::Steps);
     let mut plane = Plane {
         sums: vec![Sum::default(); scopes.names.len()],
+        excluded: scopes.names.iter().map(|name| is_excluded(exclude, name)).collect(),
         scopes: &scopes,
         waits: BTreeMap::new(),
         linked: Vec::new(),
@@ -95,6 +101,7 @@ pub(super) fn plane(window: &mut Window<'_>, group: &PlaneGroup) -> Result<Plane
         steps_kept: 0,
         out: PlaneSummary { name: group.name.clone(), ..PlaneSummary::default() },
     };
+    let mut counters = Counters::default();
     for timeline in &timelines {
         plane.linked.push(0);
         let modules_are_steps = !has_steps && is_device(&group.name) && timeline.name == "XLA Modules";
@@ -104,6 +111,7 @@ pub(super) fn plane(window: &mut Window<'_>, group: &PlaneGroup) -> Result<Plane
             LineKind::Steps => plane.steps(window, timeline)?,
             LineKind::Counters => {
                 plane.out.counter_samples += timeline.event_count;
+                counters.add(window, timeline, &scopes)?;
                 plane.whole(window, timeline)?
             }
         };
@@ -114,7 +122,18 @@ pub(super) fn plane(window: &mut Window<'_>, group: &PlaneGroup) -> Result<Plane
     } else {
         polls::polled(window, group, &timelines, &scopes, &plane.linked)?
     };
-    Ok(plane.finish(polled))
+    let mut out = plane.finish(polled);
+    out.counters = counters.finish(window, group, &scopes)?;
+    out.scopes.retain(|scope| !is_excluded(exclude, &scope.name));
+    out.async_spans.retain(|spans| !is_excluded(exclude, &spans.name));
+    out.steps.retain(|series| !is_excluded(exclude, &series.name));
+    out.counters.retain(|counter| !is_excluded(exclude, &counter.name));
+    Ok(out)
+}
+
+/// Whether a name is left out; without patterns none is.
+fn is_excluded(exclude: &[String], name: &str) -> bool {
+    !exclude.is_empty() && matches_any(exclude, name)
 }
 
 impl Plane<'_> {
@@ -190,7 +209,8 @@ impl Plane<'_> {
             }
         } else if let Some(OpenStep { mut step, inside }) = slot.take() {
             step.self_ps = self_ps;
-            let named = inside.into_iter().map(|(scope, own)| (own, self.scopes.name(scope)));
+            let inside = inside.into_iter().filter(|(scope, _)| !self.excluded[place(*scope)]);
+            let named = inside.map(|(scope, own)| (own, self.scopes.name(scope)));
             let largest = named.max_by(|left, right| left.0.cmp(&right.0).then(right.1.cmp(left.1)));
             step.largest = largest.map(|(own, name)| (name.to_owned(), own));
             self.add_step(self.scopes.name(tag.scope).to_owned(), step);

@@ -13,12 +13,14 @@
 //! | an event with `_a`, or of a line `Async XLA Ops` | apart, as a run of an asynchronous span: it waits as well, and nests in nothing |
 //! | an event with a `flow` both in and out, whose number an asynchronous span of its plane has | as a run, and as a poll of that span |
 //! | an event of a device's line `Steps` | as a step, not as a run |
-//! | a sample on a line `_counters_`, and bookkeeping that viewers hide | not |
+//! | a sample on a line `_counters_` | as a sample of its counter, not as a run |
+//! | bookkeeping that viewers hide | not |
 //!
 //! Steps are: the events of a device's line `Steps`; the outermost events with a stat `_r` above 0, or called
 //! `TraceContext`, on other lines; and the events of a device's line `XLA Modules` where its plane has no `Steps`.
 
 mod collect;
+mod counters;
 mod polls;
 mod spread;
 
@@ -35,6 +37,9 @@ use crate::xspace::window::Window;
 pub struct SummaryOptions {
     /// Only planes whose names match one of these, as in [`Filter::planes`](super::Filter::planes).
     pub planes: Vec<String>,
+    /// Leaves out scopes, asynchronous spans, steps and counters whose names match one of these, in the same way. Their time
+    /// stays in what surrounds them, in lines and in planes.
+    pub exclude: Vec<String>,
 }
 
 /// A profile in numbers.
@@ -71,6 +76,28 @@ pub struct PlaneSummary {
     pub events_hidden: u64,
     /// Samples of counters.
     pub counter_samples: u64,
+    /// Its counters, by name and then by unit.
+    pub counters: Vec<CounterSummary>,
+}
+
+/// A counter in numbers. Samples that are NaN count as samples and are in none of the numbers.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct CounterSummary {
+    /// The name that is shown.
+    pub name: String,
+    /// The unit, which is the key of the value; `value` where the program gave none.
+    pub unit: String,
+    /// How many samples there are.
+    pub samples: u64,
+    /// The lowest sample; `None` for this and the next where no sample is a number.
+    pub min: Option<f64>,
+    /// The mean of the samples, whatever the time between them.
+    pub mean: Option<f64>,
+    /// The highest sample.
+    pub max: Option<f64>,
+    /// The last sample in time.
+    pub last: Option<f64>,
 }
 
 /// A line in numbers.
@@ -244,7 +271,7 @@ pub fn summarise(source: &dyn Source, options: &SummaryOptions) -> Result<Summar
     let mut window = Window::new(source)?;
     let groups = plane_groups(&mut window)?;
     let chosen = groups.iter().filter(|group| matches_any(&options.planes, &group.name));
-    let planes = chosen.map(|group| collect::plane(&mut window, group)).collect::<Result<_>>()?;
+    let planes = chosen.map(|group| collect::plane(&mut window, group, &options.exclude)).collect::<Result<_>>()?;
     let (mut errors, mut warnings) = (Vec::new(), Vec::new());
     each_note(&mut window, |window, is_error, body| {
         let notes = if is_error { &mut errors } else { &mut warnings };
