@@ -1,7 +1,10 @@
 //! One axis of time: hosts of a run that started at different times, and events that lie outside of their session. And the
 //! program whose threads a trace shows.
 
-use serde_json::{Value, json};
+use std::fs;
+use std::process::Command;
+
+use serde_json::Value;
 use zprof_proto::XSpace;
 use zprof_proto::prost::Message as _;
 use zprof_proto::x_stat::Value as Stat;
@@ -10,7 +13,7 @@ use zprof_runtime::export::{
     write_json_hosts, write_perfetto_hosts,
 };
 use zprof_tests::make::{Plane, space};
-use zprof_tests::viewers::read_traces;
+use zprof_tests::viewers::run;
 
 /// When the first session of these tests started, in nanoseconds since the Unix epoch.
 const START: u64 = 1_796_058_477_750_453_923;
@@ -31,65 +34,71 @@ fn session(start_ns: u64, event: &str, offset_ps: i64, duration_ps: i64) -> XSpa
     space([host, environment(Some((start_ns, start_ns + 2_000_000_000)))])
 }
 
-/// What traces of these hosts hold.
+/// What Perfetto's trace processor finds in the traces of some hosts.
 struct Traces {
-    /// Name, start and end in ns of each event, as trace-viewer JSON and Perfetto's format have them.
-    json: Vec<(String, f64, f64)>,
-    perfetto: Vec<(String, f64, f64)>,
-    /// Id and name of each process.
-    json_processes: Vec<(u64, String)>,
-    perfetto_processes: Vec<(u64, String)>,
+    /// Trace-viewer JSON, and Perfetto's own format.
+    formats: [Imported; 2],
     /// What was told of both.
     notes: Vec<String>,
 }
 
-/// Converts the hosts to both formats.
+/// What Perfetto's trace processor finds in a trace.
+#[derive(Debug, PartialEq)]
+struct Imported {
+    /// Name, start and end in ns of each slice, sorted.
+    slices: Vec<(String, i64, i64)>,
+    /// Id and name of each process, sorted.
+    processes: Vec<(i64, String)>,
+}
+
+impl Imported {
+    fn of(report: &Value) -> Self {
+        let rows = |query: usize| report[query].as_array().expect("the rows of a query").iter();
+        let number = |value: &Value| value.as_i64().expect("is a number");
+        let name = |value: &Value| value.as_str().expect("is a text").to_owned();
+        let slices = rows(0).map(|row| (name(&row["name"]), number(&row["ts"]), number(&row["end"])));
+        let processes = rows(1).map(|row| (number(&row["pid"]), name(&row["name"])));
+        assert_eq!(rows(2).collect::<Vec<_>>(), [] as [&Value; 0], "nothing is lost or refused");
+        Self { slices: slices.collect(), processes: processes.collect() }
+    }
+}
+
+/// Converts the hosts to both formats, and imports what comes of it.
 fn traces(hosts: &[(&str, &XSpace)], options: &JsonOptions) -> Traces {
     let bytes: Vec<Vec<u8>> = hosts.iter().map(|(_, space)| space.encode_to_vec()).collect();
     let bytes: Vec<&[u8]> = bytes.iter().map(Vec::as_slice).collect();
     let hosts: Vec<Host<'_>> = hosts.iter().zip(&bytes).map(|((name, _), source)| Host { name, source }).collect();
-    let mut document = Vec::new();
-    let summary = write_json_hosts(&hosts, &mut document, options).expect("are XSpaces");
-    let document: Value = serde_json::from_slice(&document).expect("is JSON");
-    let elements = document["traceEvents"].as_array().expect("is a list");
-    let ns = |micros: &Value| (micros.as_f64().expect("is a number") * 1e3).round();
-    let events = elements.iter().filter(|element| element["ph"] == "X");
-    let name = |value: &Value| value.as_str().expect("is a text").to_owned();
-    let json = events.map(|event| (name(&event["name"]), ns(&event["ts"]), ns(&event["ts"]) + ns(&event["dur"])));
-    let processes = elements.iter().filter(|element| element["name"] == "process_name");
-    let json_processes =
-        processes.map(|process| (process["pid"].as_u64().expect("is an id"), name(&process["args"]["name"])));
-
-    let mut own = PerfettoOptions::default();
+    let (mut json, mut trace, mut own) = (Vec::new(), Vec::new(), PerfettoOptions::default());
     own.filter = options.filter.clone();
-    let mut trace = Vec::new();
+    let summary = write_json_hosts(&hosts, &mut json, options).expect("are XSpaces");
     let written = write_perfetto_hosts(&hosts, &mut trace, &own).expect("are XSpaces");
     assert_eq!(written.notes, summary.notes, "both formats say the same");
-    let report = read_traces([(trace.as_slice(), None)]).remove(0);
-    let events = report["events"].as_array().expect("is a list").iter();
-    let number = |value: &Value| value.as_f64().expect("is a number");
-    let perfetto = events.map(|event| (name(&event["name"]), number(&event["ts"]), number(&event["end"])));
-    let processes = report["processes"].as_array().expect("is a list").iter();
-    let perfetto_processes =
-        processes.map(|process| (process["pid"].as_u64().expect("is an id"), name(&process["name"])));
-    let mut traces = Traces {
-        json: json.collect(),
-        perfetto: perfetto.collect(),
-        json_processes: json_processes.collect(),
-        perfetto_processes: perfetto_processes.collect(),
-        notes: summary.notes,
-    };
-    for events in [&mut traces.json, &mut traces.perfetto] {
-        events.sort_by(|left, right| left.partial_cmp(right).expect("are numbers"));
-    }
-    traces
+
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let paths = [("trace.json", json), ("trace.pftrace", trace)].map(|(name, bytes)| {
+        let path = folder.path().join(name);
+        fs::write(&path, bytes).expect("the temporary folder is writable");
+        path
+    });
+    let mut query = Command::new("scripts/perfetto-query");
+    query.args(paths).arg("--").args([
+        "select name, ts, ts + dur as end from slice order by name, ts, end",
+        "select pid, name from process where pid != 0 order by pid",
+        "select name, value from stats where severity in ('error', 'data_loss') and value != 0",
+    ]);
+    let reports = run(&mut query);
+    let mut reports = reports.lines().map(|line| Imported::of(&serde_json::from_str(line).expect("is JSON")));
+    let formats = [reports.next(), reports.next()].map(|report| report.expect("one for each trace"));
+    Traces { formats, notes: summary.notes }
 }
 
 /// Asserts that both formats have these events: name, start and end in milliseconds.
 fn assert_events(traces: &Traces, expected: &[(&str, f64, f64)]) {
+    let ns = |ms: f64| (ms * 1e6).round() as i64;
     let expected: Vec<_> =
-        expected.iter().map(|(name, start, end)| ((*name).to_owned(), start * 1e6, end * 1e6)).collect();
-    assert_eq!((&traces.json, &traces.perfetto), (&expected, &expected));
+        expected.iter().map(|(name, start, end)| ((*name).to_owned(), ns(*start), ns(*end))).collect();
+    let [json, perfetto] = &traces.formats;
+    assert_eq!((&json.slices, &perfetto.slices), (&expected, &expected));
 }
 
 #[test]
@@ -213,7 +222,12 @@ fn events_after_the_session_and_without_a_place_are_told() {
         (found.notes.as_slice(), told(&lost)),
         (expected.map(str::to_owned).as_slice(), expected.map(str::to_owned).to_vec())
     );
-    assert_eq!(found.json.iter().find(|event| event.0 == "host"), Some(&("host".to_owned(), 1e7, 1.5e7)));
+    for format in &found.formats {
+        assert_eq!(
+            format.slices.iter().find(|slice| slice.0 == "host"),
+            Some(&("host".to_owned(), 10_000_000, 15_000_000))
+        );
+    }
 }
 
 #[test]
@@ -273,9 +287,11 @@ fn a_process_has_the_name_and_the_id_of_its_program() {
         (of_program("", Some(4_711)), (701, "/host:CPU".to_owned())),
     ];
     for (space, host) in rows {
-        let found = traces(&[("", &space)], &JsonOptions::default());
-        assert_eq!(found.json_processes, [device.clone(), host.clone()]);
-        assert_eq!(found.perfetto_processes, [host, device.clone()]);
+        let mut expected = vec![host, device.clone()];
+        expected.sort();
+        for format in traces(&[("", &space)], &JsonOptions::default()).formats {
+            assert_eq!(format.processes, expected);
+        }
     }
 }
 
@@ -287,9 +303,8 @@ fn processes_of_several_hosts_with_one_id_stay_apart() {
     let expected =
         [(1_003, "a /device:GPU:0"), (2_003, "b /device:GPU:0"), (2_701, "b loader (pid 4711)"), (4_711, "a llm")];
     let expected = expected.map(|(id, name)| (id, name.to_owned()));
-    for mut processes in [found.json_processes, found.perfetto_processes] {
-        processes.sort();
-        assert_eq!(processes, expected);
+    for format in found.formats {
+        assert_eq!(format.processes, expected);
     }
 }
 
