@@ -33,6 +33,7 @@ mod global_testing;
 mod global_thread_names;
 mod global_threads;
 mod global_values;
+mod hosts;
 #[cfg(unix)]
 mod interrupted;
 mod json;

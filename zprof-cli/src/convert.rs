@@ -137,4 +137,5 @@ fn tell_what_is_missing(profile: &Profile, summary: &JsonSummary, max_events: Op
         let limit = max_events.unwrap_or(u64::MAX);
         tell(format_args!("left out {events} after the first {} (--max-events)", count(limit)));
     }
+    summary.notes.iter().for_each(tell);
 }

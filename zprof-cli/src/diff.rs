@@ -8,9 +8,11 @@ use std::process::ExitCode;
 use anstyle::Style;
 use anyhow::Result;
 use serde::Serialize;
+use zprof_runtime::display::printable;
 
 use crate::args::{Answer, Exclude, Planes};
 use crate::cli::usage;
+use crate::hosts::programs;
 use crate::measured::Measured;
 use crate::output::{print, print_json, print_text};
 use crate::style::{self, paint};
@@ -109,6 +111,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let (before, after) = (sum_up(&args.before)?, sum_up(&args.after)?);
     // One host needs no name: the files of the two sides are called differently.
     let by_host = before.len() > 1 || after.len() > 1;
+    let programs = [programs(&before, by_host), programs(&after, by_host)];
     let (before, after) = (sides(&before, by_host), sides(&after, by_host));
     let keys = before.keys().chain(after.keys().filter(|key| !before.contains_key(*key)));
     let mut rows: Vec<Row> =
@@ -124,14 +127,26 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     } else if args.answer.csv {
         print(|out| write_csv(out, &rows[..top]))?;
     } else {
-        print_text(|out| write_tables(out, &rows, args.answer.rows()))?;
+        print_text(|out| {
+            write_programs(out, &programs)?;
+            write_tables(out, &rows, args.answer.rows())
+        })?;
     }
     Ok(if regressed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
+fn write_programs(out: &mut dyn Write, [before, after]: &[Vec<String>; 2]) -> io::Result<()> {
+    for (side, programs) in [("before", before), ("after", after)] {
+        if !programs.is_empty() {
+            writeln!(out, "{}", table::cut(&printable(&format!("{side}: {}", programs.join(", "))), table::width()))?;
+        }
+    }
+    Ok(())
+}
+
 fn sides(spaces: &[Summed], by_host: bool) -> BTreeMap<Key, Side> {
     let mut sides = BTreeMap::new();
-    for Summed { space, summary } in spaces {
+    for Summed { space, summary, .. } in spaces {
         let host = by_host.then(|| space.host.clone());
         for plane in &summary.planes {
             for scope in &plane.scopes {

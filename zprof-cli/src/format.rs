@@ -131,6 +131,7 @@ fn write_perfetto(hosts: &[Host<'_>], out: &mut dyn Write, options: &JsonOptions
     summary.planes_filtered = written.planes_filtered;
     summary.events_filtered = written.events_filtered;
     summary.events_over_limit = written.events_over_limit;
+    summary.notes = written.notes;
     Ok(summary)
 }
 

@@ -11,6 +11,7 @@ mod doctor;
 mod files;
 mod flame;
 mod format;
+mod hosts;
 mod input;
 mod man;
 mod measured;

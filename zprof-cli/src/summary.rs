@@ -15,6 +15,7 @@ use zprof_runtime::export::{
 
 use crate::args::{Answer, Exclude, Input, Planes, ROWS};
 use crate::csv;
+use crate::hosts;
 use crate::input::{self, Profile, Space};
 use crate::measured::Measured;
 use crate::output::{print, print_json, print_text};
@@ -91,6 +92,8 @@ enum Sort {
 pub(crate) struct Summed {
     pub(crate) space: Space,
     pub(crate) summary: Summary,
+    /// How much later its session started than the first one of the run, in picoseconds; its times are that much later too.
+    pub(crate) later_ps: i128,
 }
 
 fn summary(space: &Space, options: &SummaryOptions) -> Result<Summary> {
@@ -102,7 +105,8 @@ pub(crate) fn sum_up(profile: Profile, planes: &Planes, exclude: &Exclude) -> Re
     let mut options = SummaryOptions::default();
     options.planes.clone_from(&planes.planes);
     options.exclude.clone_from(&exclude.exclude);
-    let spaces = profile.spaces.into_iter().map(|space| Ok(Summed { summary: summary(&space, &options)?, space }));
+    let spaces =
+        profile.spaces.into_iter().map(|space| Ok(Summed { summary: summary(&space, &options)?, space, later_ps: 0 }));
     let spaces = spaces.collect::<Result<Vec<_>>>()?;
     if !planes.planes.is_empty() && spaces.iter().all(|Summed { summary, .. }| summary.planes.is_empty()) {
         let mut there = BTreeSet::new();
@@ -117,6 +121,7 @@ pub(crate) fn sum_up(profile: Profile, planes: &Planes, exclude: &Exclude) -> Re
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let mut spaces = sum_up(input::open(&args.input.input)?, &args.planes, &args.exclude)?;
+    hosts::align(&mut spaces)?;
     let top = args.answer.rows();
     for plane in spaces.iter_mut().flat_map(|space| &mut space.summary.planes) {
         args.sort.apply(&mut plane.scopes, |scope| Measured::of_scope(scope));
@@ -170,6 +175,10 @@ fn write_space(out: &mut dyn Write, space: &Summed, top: usize, each_step: bool)
     let events = planes.iter().map(PlaneSummary::events).sum();
     let (name, planes_text) = (printable(&space.space.name), counted_all(planes.len(), "plane"));
     writeln!(out, "{name}: {planes_text}, {}", counted(events, "event"))?;
+    if space.later_ps > 0 {
+        let later = duration_of_all(space.later_ps.unsigned_abs());
+        writeln!(out, "started {later} after the first host, from whose start the times count")?;
+    }
     let empty: Vec<_> = planes.iter().filter(|plane| plane.events() == 0).map(|plane| plane.name.as_str()).collect();
     if !empty.is_empty() {
         writeln!(out, "{}", table::cut(&printable(&format!("without events: {}", empty.join(", "))), width))?;
@@ -182,12 +191,19 @@ fn write_space(out: &mut dyn Write, space: &Summed, top: usize, each_step: bool)
     }
     for plane in planes.iter().filter(|plane| plane.events() > 0) {
         writeln!(out)?;
-        write_plane(out, plane, top, each_step, width)?;
+        write_plane(out, plane, &hosts::plane_label(space, &plane.name), top, each_step, width)?;
     }
     Ok(())
 }
 
-fn write_plane(out: &mut dyn Write, plane: &PlaneSummary, top: usize, each_step: bool, width: usize) -> io::Result<()> {
+fn write_plane(
+    out: &mut dyn Write,
+    plane: &PlaneSummary,
+    label: &str,
+    top: usize,
+    each_step: bool,
+    width: usize,
+) -> io::Result<()> {
     let lines = counted_all(plane.lines.iter().filter(|line| line.name != COUNTERS).count(), "line");
     let mut facts = vec![lines, counted(plane.events(), "event")];
     if let Some((start, end)) = plane.span_ps() {
@@ -199,7 +215,7 @@ fn write_plane(out: &mut dyn Write, plane: &PlaneSummary, top: usize, each_step:
     if plane.counter_samples > 0 {
         facts.push(format!("{} of counters", counted(plane.counter_samples, "sample")));
     }
-    writeln!(out, "{}", paint(style::TITLE, table::cut(&printable(&plane.name), width)))?;
+    writeln!(out, "{}", paint(style::TITLE, table::cut(&printable(label), width)))?;
     writeln!(out, "{}", facts.join(", "))?;
     write_lines(out, plane, if top == ROWS { LINES } else { top }, width)?;
     if !plane.scopes.is_empty() {
@@ -508,7 +524,7 @@ fn write_steps_csv(out: &mut dyn Write, spaces: &[Summed], top: usize) -> io::Re
 }
 
 fn planes(spaces: &[Summed]) -> impl Iterator<Item = (&String, &PlaneSummary)> {
-    spaces.iter().flat_map(|Summed { space, summary }| summary.planes.iter().map(|plane| (&space.label, plane)))
+    spaces.iter().flat_map(|Summed { space, summary, .. }| summary.planes.iter().map(|plane| (&space.label, plane)))
 }
 
 /// What `--json` prints: a list of spaces. Times are picoseconds; what is not known is null.
@@ -518,6 +534,10 @@ mod json {
     #[derive(Serialize)]
     pub(super) struct Space<'s> {
         space: &'s str,
+        /// How much later the session started than that of the run's first host; all times are that much later too.
+        start_ps: i128,
+        process: Option<&'s str>,
+        process_id: Option<u32>,
         errors: &'s [String],
         warnings: &'s [String],
         planes: Vec<Plane<'s>>,
@@ -617,9 +637,18 @@ mod json {
 
     impl<'s> Space<'s> {
         pub(super) fn new(space: &'s Summed, top: usize) -> Self {
-            let Summed { space, summary } = space;
+            let Summed { space, summary, later_ps } = space;
             let planes = summary.planes.iter().map(|plane| Plane::new(plane, top)).collect();
-            Self { space: &space.label, errors: &summary.errors, warnings: &summary.warnings, planes }
+            let process = summary.process.as_ref();
+            Self {
+                space: &space.label,
+                start_ps: *later_ps,
+                process: process.map(|process| process.name.as_str()),
+                process_id: process.and_then(|process| process.id),
+                errors: &summary.errors,
+                warnings: &summary.warnings,
+                planes,
+            }
         }
     }
 

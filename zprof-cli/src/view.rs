@@ -132,7 +132,8 @@ fn converted(input: &Path, format: Format) -> Result<(File, String)> {
     let profile = input::open(input)?;
     let mut file = tempfile::tempfile().context("failed to create a temporary file for the trace")?;
     let converted = format.convert(&profile, &mut file, &JsonOptions::default());
-    converted.with_context(|| format!("failed to convert {}", profile.name))?;
+    let summary = converted.with_context(|| format!("failed to convert {}", profile.name))?;
+    summary.notes.iter().for_each(tell);
     Ok((file, url_name(&format!("{}{}", profile.stem().unwrap_or("profile"), format.ending()))))
 }
 

@@ -1,6 +1,7 @@
 //! What the system calls the calling thread, and what the program does; and whether the thread is in a signal handler.
 
 use std::cell::RefCell;
+use std::path::PathBuf;
 
 /// Whether this system has what a session needs: threads, clocks, and processes that have ids. WebAssembly has marks alone.
 pub(crate) const HAS_SESSIONS: bool = !cfg!(all(target_family = "wasm", not(target_os = "emscripten")));
@@ -8,6 +9,18 @@ pub(crate) const HAS_SESSIONS: bool = !cfg!(all(target_family = "wasm", not(targ
 /// The id of this process, or 0 on a system without processes, where the standard library would panic.
 pub(crate) fn process_id() -> u32 {
     if HAS_SESSIONS { std::process::id() } else { 0 }
+}
+
+/// The name of the program: that of its file, without the ending that programs have on Windows. `None` if the system does not
+/// tell it.
+pub(crate) fn program_name() -> Option<String> {
+    // The first argument is the second choice, since a program may write its own title there.
+    let file = std::env::current_exe().ok().or_else(|| std::env::args_os().next().map(PathBuf::from))?;
+    let name = file.file_name()?.to_string_lossy();
+    // Linux marks the path of a file that was removed since, as a build does that replaces it.
+    let name = if cfg!(target_os = "linux") { name.strip_suffix(" (deleted)").unwrap_or(&name) } else { &name };
+    let name = name.strip_suffix(std::env::consts::EXE_SUFFIX).unwrap_or(name);
+    (!name.is_empty()).then(|| name.to_owned())
 }
 
 thread_local! {

@@ -67,9 +67,10 @@ fn times_are_exact_and_the_same_doubles_as_tsl_s() {
         (1_000, [int(5, 4), int(3, 5)].concat(), ["1", "0.000005"], ["1", "5.0000000000000004e-06"]),
         (
             0,
-            [int(2, -500), int(3, -3)].concat(),
-            ["18446744073709.551116", "18446744073709.551613"],
-            ["18446744073709.551", "18446744073709.551"],
+            // More than a day before the session.
+            [int(2, -90_000_000_000_000_500), int(3, -3)].concat(),
+            ["18356744073709.551116", "18446744073709.551613"],
+            ["18356744073709.551", "18446744073709.551"],
         ),
     ];
     for (timestamp_ns, fields, ours, theirs) in rows {
@@ -85,11 +86,11 @@ fn times_are_exact_and_the_same_doubles_as_tsl_s() {
 }
 
 #[test]
-fn a_line_before_all_time_wraps_and_its_id_keeps_32_bits() {
-    let line = message(3, &[int(1, (1 << 32) + 9), int(3, -10), event(&[int(3, 1)])]);
+fn a_line_days_before_the_session_wraps_and_its_id_keeps_32_bits() {
+    let line = message(3, &[int(1, (1 << 32) + 9), int(3, -86_400_000_000_010), event(&[int(3, 1)])]);
     assert_eq!(
         shown(&host(&[line])),
-        r#"{"ph":"X","pid":701,"tid":9,"ts":18446744073709.541616,"dur":0.000001,"name":"plain"}"#
+        r#"{"ph":"X","pid":701,"tid":9,"ts":18360344073709.541616,"dur":0.000001,"name":"plain"}"#
     );
 }
 

@@ -263,9 +263,11 @@ fn a_device_with_the_id_of_the_host_has_its_threads_in_order_of_place() {
 
 #[test]
 fn times_at_the_edge_are_cut_and_bytes_that_are_no_text_are_replaced() {
+    /// More than a day before the session, where an event has no place.
+    const BEFORE_PS: i64 = -90_000_000_000_000_000;
     let plane = Plane::new("/host:CPU")
         .line(1, "edge", 0)
-        .event("negative", -1_000, 5_000_000)
+        .event("negative", BEFORE_PS, 100_000_000_000_000_000)
         .event("huge", 10, i64::MIN)
         .event("endless", 20, -1);
     let mut space = space([plane]).encode_to_vec();
@@ -277,7 +279,7 @@ fn times_at_the_edge_are_cut_and_bytes_that_are_no_text_are_replaced() {
     let expected = [
         format!("701/1 slice `\u{fffd}uge` 0..{}", (1_u64 << 63) / 1_000),
         format!("701/1 `edge (2)` slice `endless` 0..{last}"),
-        format!("701/1 slice `negative` {}..{last}", last - 1),
+        format!("701/1 slice `negative` {}..{last}", last - BEFORE_PS.unsigned_abs() / 1_000),
     ];
     assert_eq!(lines(&report), expected);
 }

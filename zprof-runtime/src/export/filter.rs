@@ -1,6 +1,9 @@
 //! Which planes and events of a profile an export shows.
 
-/// What of a profile to show; all of it by default. Times are those of the trace, where a session begins at 0.
+use super::axis::MAX_APART_PS;
+
+/// What of a profile to show; all of it by default. Times count from the start of the session; in a trace of several hosts, from
+/// the first start of a session.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Filter {
@@ -26,14 +29,21 @@ impl Filter {
         self.min_duration_ps == 0 && self.from_ps.is_none() && self.until_ps.is_none()
     }
 
-    /// Whether an event with these times is shown.
+    /// Whether an event with these times is shown. Both are modulo 2^64, so that a start in the last day of that time is before 0.
     #[inline]
     pub(crate) fn keeps_event(&self, start_ps: u64, duration_ps: u64) -> bool {
+        let is_early = i128::from(start_ps) >= (1 << 64) - MAX_APART_PS;
+        let start_ps = i128::from(start_ps) - if is_early { 1 << 64 } else { 0 };
+        self.keeps_interval(start_ps, duration_ps)
+    }
+
+    /// Whether an event with these times is shown, whose start may be before 0.
+    pub(crate) fn keeps_interval(&self, start_ps: i128, duration_ps: u64) -> bool {
         // An event lasts at least a picosecond, as the trace shows it: so an instant at `from_ps` lasts into it.
-        let end_ps = start_ps.saturating_add(duration_ps.max(1));
+        let end_ps = start_ps + i128::from(duration_ps.max(1));
         duration_ps >= self.min_duration_ps
-            && self.from_ps.is_none_or(|from| end_ps > from)
-            && self.until_ps.is_none_or(|until| start_ps < until)
+            && self.from_ps.is_none_or(|from| end_ps > i128::from(from))
+            && self.until_ps.is_none_or(|until| start_ps < i128::from(until))
     }
 }
 

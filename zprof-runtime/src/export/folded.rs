@@ -6,7 +6,7 @@
 //!
 //! The number is the own time of the last scope within just these others, in nanoseconds, rounded to the nearest;
 //! stacks of 0 are left out. A scope is within those that contain it; what overlaps in part is beside. Before the
-//! scopes stands the plane, if several have events; and before a device's scopes the line too, since its lines show one
+//! scopes stands the program, as `llm (pid 4711)`, if the profile has its name, or else the plane, if several have events; and before a device's scopes the line too, since its lines show one
 //! time in several ways. In names a `;` becomes a `,`, and a line break a space; where a name ends in a space and a number, as
 //! `layer 1`, the space becomes a `_`, since the number after the stack must be the only one.
 
@@ -15,11 +15,13 @@ use std::io::{BufWriter, Write};
 
 use foldhash::fast::FixedState;
 
+use super::about::{About, Process};
 use super::filter::matches_any;
 use super::nest::{Around, Closed, Nest};
 use super::scopes::{LineKind, Scopes, is_device, place};
 use super::timeline::{PlaneGroup, Timeline, plane_groups, timelines};
 use crate::xspace::Source;
+use crate::xspace::names::HOST_CPU;
 use crate::xspace::window::Window;
 use crate::{Error, ErrorKind, Result};
 
@@ -77,6 +79,7 @@ impl StackTree {
     /// frames.
     pub fn add(&mut self, source: &dyn Source, host: Option<&str>, options: &FoldedOptions) -> Result<()> {
         let mut window = Window::new(source)?;
+        let about = About::read(&mut window)?;
         let mut groups = plane_groups(&mut window)?;
         groups.retain(|group| matches_any(&options.planes, &group.name));
         let mut planes = Vec::new();
@@ -90,7 +93,13 @@ impl StackTree {
         let host = host.map_or(Ok(BOTTOM), |host| folding.named(BOTTOM, host))?;
         let name_planes = planes.len() > 1;
         for (group, timelines) in &planes {
-            let plane = if name_planes { folding.named(host, &group.name)? } else { host };
+            let program = about.process.as_ref().filter(|_| group.name == HOST_CPU).map(Process::label);
+            // The program is shown also where it is alone, since it tells more than the name of a plane.
+            let plane = match (program, name_planes) {
+                (Some(program), _) => folding.named(host, &program)?,
+                (None, true) => folding.named(host, &group.name)?,
+                (None, false) => host,
+            };
             let mut scopes = Scopes::load(&mut window, group)?;
             folding.take_names(&mut scopes)?;
             for timeline in timelines.iter().filter(|timeline| is_folded(group, timeline)) {

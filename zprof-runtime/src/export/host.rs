@@ -63,6 +63,17 @@ pub(crate) fn process_ids(hosts: usize, wanted: &[(usize, Option<u32>)]) -> Vec<
     claimed.into_iter().map(|pid| pid.or_else(|| free.next()).unwrap_or(u32::MAX)).collect()
 }
 
+/// Gives processes the ids that the programs had, as far as viewers can hold these and no other process of the trace has them.
+/// `programs` are the ids of all processes, in the order of `ids`, where they are known.
+pub(crate) fn take_program_ids(ids: &mut [u32], programs: impl Iterator<Item = Option<u32>>) {
+    let mut taken: BTreeSet<u32> = ids.iter().copied().collect();
+    for (id, program) in ids.iter_mut().zip(programs) {
+        if let Some(program) = program.filter(|&own| own != 0 && i32::try_from(own).is_ok() && taken.insert(own)) {
+            *id = program;
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,5 +1,7 @@
 //! Exports: XSpace bytes in, another format out.
 
+mod about;
+mod axis;
 mod file;
 mod filter;
 mod host;
@@ -17,6 +19,8 @@ mod scopes;
 mod summary;
 mod timeline;
 
+pub use about::Process;
+pub use axis::{HostStarts, host_starts};
 pub use check::{CheckOptions, Checked, Finding, FindingKind, Severity, check};
 pub use filter::Filter;
 pub use folded::{FoldedOptions, StackTree, write_folded};

@@ -30,14 +30,15 @@ struct Key {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Run {
     pub(super) body: Extent,
-    pub(super) timestamp_ns: i64,
+    /// What the line's timestamp stands for in the trace, in picoseconds modulo 2^64.
+    pub(super) base_ps: i64,
     pub(super) order: Order,
 }
 
-/// Start and duration of an event of this run, each modulo 2^64 as the format says.
+/// Start and duration of an event of this run, each modulo 2^64.
 #[inline]
 pub(super) fn times(run: &Run, event: &Event) -> (u64, u64) {
-    let start_ps = run.timestamp_ns.wrapping_mul(1_000).wrapping_add(event.offset_ps);
+    let start_ps = run.base_ps.wrapping_add(event.offset_ps);
     (start_ps as u64, event.duration_ps as u64) // both keep every bit
 }
 
@@ -162,7 +163,7 @@ mod tests {
         let mut order = Order::default();
         let body = window.whole();
         each_event_body(window, body, |window, event| order.note(window, event)).expect("is a line");
-        Run { body, timestamp_ns, order }
+        Run { body, base_ps: timestamp_ns.wrapping_mul(1_000), order }
     }
 
     #[test]

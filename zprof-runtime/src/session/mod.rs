@@ -44,6 +44,7 @@ use self::warnings::{
 use crate::ENABLED;
 use crate::clock::realtime_ns;
 use crate::error::{Error, ErrorKind, Result};
+use crate::os;
 use crate::pjrt::Plugin;
 use crate::record::directives::Directives;
 use crate::record::recording::{Forked, Recorded, Recording, Settings, trim};
@@ -433,6 +434,10 @@ fn assemble(
     let mut environment = Plane::new(names::TASK_ENVIRONMENT);
     environment.stat(names::PROFILE_START_TIME, StatValue::Uint(u64::try_from(timeline.start_ns).unwrap_or(0)));
     environment.stat(names::PROFILE_STOP_TIME, StatValue::Uint(u64::try_from(timeline.stop_ns()).unwrap_or(0)));
+    if let Some(name) = os::program_name() {
+        environment.stat(names::PROCESS_NAME, StatValue::Text(&name));
+    }
+    environment.stat(names::PROCESS_ID, StatValue::Int(i64::from(std::process::id())));
     environment.stat("clock", StatValue::Text(recorded.source.name()));
     environment.stat("clock_residual_ns", StatValue::Uint(timeline.residual_ns));
     environment.stat("dropped_scopes", StatValue::Uint(dropped_scopes));

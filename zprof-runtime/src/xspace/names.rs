@@ -12,6 +12,8 @@ pub(crate) const TASK_ENVIRONMENT: &str = "Task Environment";
 
 /// Stat of a plane: the operating system's id of the process, as a signed integer.
 pub(crate) const PROCESS_ID: &str = "process_id";
+/// Stat of [`TASK_ENVIRONMENT`]: the name of the program that was profiled. Its process id is there as [`PROCESS_ID`].
+pub(crate) const PROCESS_NAME: &str = "process_name";
 /// Stat of [`TASK_ENVIRONMENT`]: the start of the session, in unsigned nanoseconds since the Unix epoch.
 pub(crate) const PROFILE_START_TIME: &str = "profile_start_time";
 /// Stat of [`TASK_ENVIRONMENT`]: the end of the session, in unsigned nanoseconds since the Unix epoch.

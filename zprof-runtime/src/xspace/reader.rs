@@ -7,7 +7,7 @@
 //! | message | fields read here |
 //! |---|---|
 //! | XSpace | planes 1 |
-//! | XPlane | id 1, name 2, lines 3, event_metadata 4, stat_metadata 5 |
+//! | XPlane | id 1, name 2, lines 3, event_metadata 4, stat_metadata 5, stats 6 |
 //! | XLine | id 1, name 2, timestamp_ns 3, events 4, display_id 10, display_name 11 |
 //! | XEvent | metadata_id 1, offset_ps 2, duration_ps 3, stats 4, num_occurrences 5 |
 //! | XStat | metadata_id 1, double 2, uint64 3, int64 4, str 5, bytes 6, ref 7 |
@@ -306,6 +306,15 @@ pub(crate) fn read_times(window: &mut Window<'_>, body: Extent) -> Result<(i64, 
     }
     let event = read_event(window, body)?;
     Ok((event.offset_ps, event.duration_ps))
+}
+
+/// Walks over the stats of a plane.
+pub(crate) fn each_plane_stat<'s>(
+    window: &mut Window<'s>,
+    plane: Extent,
+    each: impl FnMut(&mut Window<'s>, &Stat) -> Result<()>,
+) -> Result<()> {
+    each_stat(window, "plane", plane, 6, each)
 }
 
 /// Walks over the stats of an event.

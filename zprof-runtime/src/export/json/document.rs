@@ -9,6 +9,8 @@ use super::names::Names;
 use super::output::{Output, Style};
 use super::threads::Threads;
 use super::{JsonOptions, JsonSummary};
+use crate::export::about::{About, Process};
+use crate::export::axis::{Axes, Axis, Member};
 use crate::export::limit::Limit;
 use crate::export::text::put_uint;
 use crate::export::{Filter, Host, host};
@@ -36,6 +38,8 @@ const MAX_NAMED: usize = 8;
 pub(super) struct Document<'s, 'o> {
     parts: Vec<Part<'s>>,
     options: &'o JsonOptions,
+    /// Which events are written, by their times in the document.
+    filter: Filter,
     style: Style,
     summary: JsonSummary,
 }
@@ -46,16 +50,23 @@ pub(super) struct Part<'s> {
     pub(super) window: Window<'s>,
     /// Name of the host where there are several.
     host: Option<&'s str>,
+    /// What the space says of its session; nothing as TSL converts it.
+    about: About,
+    /// Where its times are in the document.
+    pub(super) axis: Axis,
     /// The host first, then devices in the order of the file.
     pub(super) planes: Vec<Plane>,
 }
 
 pub(super) struct Plane {
     pub(super) header: PlaneHeader,
+    is_host: bool,
     /// Id of the process on its host, as TSL has it.
     pub(super) pid: u32,
     /// Id of the process in the document.
     pub(super) shown_pid: u32,
+    /// Its place among the processes of the document.
+    sort_index: u32,
     /// Its lines, once they are known and if they are few.
     lines: Option<Vec<Line>>,
 }
@@ -64,7 +75,8 @@ pub(super) struct Plane {
 pub(super) struct Line {
     body: Extent,
     pub(super) tid: u32,
-    timestamp_ns: i64,
+    /// What the line's timestamp stands for in the document, in picoseconds modulo 2^64.
+    pub(super) base_ps: i64,
     pub(super) event_count: u64,
     /// Whether its events are left out.
     pub(super) hidden: bool,
@@ -96,10 +108,15 @@ impl<'s, 'o> Document<'s, 'o> {
                 source: host.source,
                 window: Window::new(host.source)?,
                 host: several.then_some(host.name),
+                about: About::default(),
+                axis: Axis::default(),
                 planes: Vec::new(),
             };
             let found = part.find_planes(&options.filter, &mut summary, &mut filtered);
             found.map_err(|error| of_host(part.host, error))?;
+            if !options.tsl {
+                part.about = About::read(&mut part.window).map_err(|error| of_host(part.host, error))?;
+            }
             parts.push(part);
         }
         if !filtered.is_empty() && parts.iter().all(|part| part.planes.is_empty()) {
@@ -113,9 +130,13 @@ impl<'s, 'o> Document<'s, 'o> {
                 .zip(&parts)
                 .flat_map(|(host, part): (usize, &Part<'_>)| part.planes.iter().map(move |p| (host, Some(p.pid))))
                 .collect();
+            let places = host::process_ids(hosts.len(), &wanted);
+            let mut ids = places.clone();
+            let programs = parts.iter().flat_map(|part| part.planes.iter().map(|plane| plane.process(&part.about)?.id));
+            host::take_program_ids(&mut ids, programs);
             let planes = parts.iter_mut().flat_map(|part| &mut part.planes);
-            for (plane, pid) in planes.zip(host::process_ids(hosts.len(), &wanted)) {
-                plane.shown_pid = pid;
+            for (plane, (pid, place)) in planes.zip(ids.into_iter().zip(places)) {
+                (plane.shown_pid, plane.sort_index) = (pid, place);
             }
         } else if several {
             let pids = parts.iter().enumerate().flat_map(|(host, part)| part.planes.iter().map(move |p| (host, p.pid)));
@@ -123,10 +144,17 @@ impl<'s, 'o> Document<'s, 'o> {
             for (host, part) in parts.iter_mut().enumerate() {
                 for plane in &mut part.planes {
                     plane.shown_pid = shown.get(&(host, plane.pid)).copied().unwrap_or(plane.pid);
+                    plane.sort_index = plane.shown_pid;
                 }
             }
         }
-        Ok(Self { parts, options, style, summary })
+        let mut filter = options.filter.clone();
+        if !options.tsl {
+            let axes = find_axes(&mut parts, &filter)?;
+            filter = axes.filter(&filter);
+            summary.notes = axes.notes;
+        }
+        Ok(Self { parts, options, filter, style, summary })
     }
 
     /// Writes the document.
@@ -150,19 +178,20 @@ impl<'s, 'o> Document<'s, 'o> {
 
     fn write_metadata(&mut self, out: &mut Output<'_>) -> Result<()> {
         let mut kept = 0;
-        for Part { window, host, planes, .. } in &mut self.parts {
+        for Part { window, host, about, axis, planes, .. } in &mut self.parts {
             let mut by_pid: Vec<&mut Plane> = planes.iter_mut().collect();
-            by_pid.sort_by_key(|plane| plane.shown_pid);
+            by_pid.sort_by_key(|plane| plane.sort_index);
             for process in by_pid.chunk_by_mut(|left, right| left.shown_pid == right.shown_pid) {
-                let mut name = Extent::default();
-                let mut shown_pid = 0;
+                let mut head = ProcessHead { host: *host, ..ProcessHead::default() };
                 let mut threads: BTreeMap<u32, Thread> = BTreeMap::new();
                 for plane in process {
-                    (name, shown_pid) = (plane.header.name, plane.shown_pid);
+                    head.name = plane.header.name;
+                    (head.pid, head.sort_index) = (plane.shown_pid, plane.sort_index);
+                    head.process = plane.process(about);
                     let mut lines = Vec::new();
                     let mut place = 0_u32;
                     let walked = each_line(window, plane.header.body, |window, header| {
-                        let line = Line::new(window, &header)?;
+                        let line = Line::new(window, &header, axis)?;
                         place = place.wrapping_add(1);
                         let thread = threads.entry(line.tid).or_default();
                         thread.name = header.shown_name;
@@ -182,7 +211,7 @@ impl<'s, 'o> Document<'s, 'o> {
                         plane.lines = Some(lines);
                     }
                 }
-                write_process(window, out, *host, shown_pid, name, &threads)?;
+                write_process(window, out, &head, &threads)?;
             }
         }
         Ok(())
@@ -228,7 +257,7 @@ impl<'s, 'o> Document<'s, 'o> {
 
     /// Writes the events thread by thread, in lanes within which they nest.
     fn write_in_lanes(&mut self, out: &mut Output<'_>, limit: Option<Limit>) -> Result<()> {
-        let filter = Some(&self.options.filter).filter(|filter| !filter.keeps_all_events());
+        let filter = Some(&self.filter).filter(|filter| !filter.keeps_all_events());
         let mut threads = Threads::new(out, filter, limit, &mut self.summary);
         for (number, part) in self.parts.iter_mut().enumerate() {
             threads.write(number, part, self.style).map_err(|error| of_host(part.host, error))?;
@@ -239,7 +268,7 @@ impl<'s, 'o> Document<'s, 'o> {
     /// Walks over all events that are shown, in the order of the file, and counts the others.
     fn each_shown(&mut self, mut each: impl FnMut(&mut Window<'s>, &Shown<'_>) -> Result<()>) -> Result<Left> {
         let mut left = Left::default();
-        let filter = Some(&self.options.filter).filter(|filter| !filter.keeps_all_events());
+        let filter = Some(&self.filter).filter(|filter| !filter.keeps_all_events());
         for (number, part) in self.parts.iter_mut().enumerate() {
             let walked = part.each_shown(number, self.style, filter, &mut left, &mut each);
             walked.map_err(|error| of_host(part.host, error))?;
@@ -254,6 +283,13 @@ impl<'s, 'o> Document<'s, 'o> {
             Ok(())
         })
         .map(|_| ())
+    }
+}
+
+impl Plane {
+    /// The program whose threads the plane holds, where that is known.
+    fn process<'a>(&self, about: &'a About) -> Option<&'a Process> {
+        about.process.as_ref().filter(|_| self.is_host)
     }
 }
 
@@ -281,7 +317,7 @@ impl<'s> Part<'s> {
                     Ok(())
                 });
             }
-            let plane = |pid| Plane { header, pid, shown_pid: pid, lines: None };
+            let plane = |pid| Plane { header, is_host, pid, shown_pid: pid, sort_index: pid, lines: None };
             let Some(prefix) = prefix else {
                 host = Some(plane(HOST_PID));
                 return Ok(());
@@ -313,7 +349,7 @@ impl<'s> Part<'s> {
         left: &mut Left,
         each: &mut impl FnMut(&mut Window<'s>, &Shown<'_>) -> Result<()>,
     ) -> Result<()> {
-        let window = &mut self.window;
+        let (window, axis) = (&mut self.window, &self.axis);
         for (number, plane) in self.planes.iter().enumerate() {
             let body = plane.header.body;
             let names = &Names::load(window, body, style)?;
@@ -329,7 +365,7 @@ impl<'s> Part<'s> {
                         left.hidden += 1;
                         return Ok(());
                     }
-                    let start_ps = line.timestamp_ns.wrapping_mul(1_000).wrapping_add(event.offset_ps);
+                    let start_ps = line.base_ps.wrapping_add(event.offset_ps);
                     let shown = Shown { names, place, event, kind, start_ps: start_ps as u64 }; // modulo 2^64 by the format
                     if filter.is_some_and(|filter| !filter.keeps_event(shown.start_ps, shown.duration_ps())) {
                         left.filtered += 1;
@@ -341,7 +377,7 @@ impl<'s> Part<'s> {
             match &plane.lines {
                 Some(lines) => lines.iter().try_for_each(|line| each_of_line(window, line))?,
                 None => each_line(window, body, |window, header| {
-                    let line = Line::new(window, &header)?;
+                    let line = Line::new(window, &header, axis)?;
                     each_of_line(window, &line)
                 })?,
             }
@@ -351,12 +387,12 @@ impl<'s> Part<'s> {
 }
 
 impl Line {
-    pub(super) fn new(window: &mut Window<'_>, header: &LineHeader) -> Result<Self> {
+    pub(super) fn new(window: &mut Window<'_>, header: &LineHeader, axis: &Axis) -> Result<Self> {
         let name = header.shown_name;
         Ok(Self {
             body: header.body,
             tid: header.shown_id as u32, // TSL keeps the low 32 bits
-            timestamp_ns: header.timestamp_ns,
+            base_ps: axis.base_ps(header.timestamp_ns),
             event_count: header.event_count,
             hidden: name.len == 13 && window.piece(name)? == ASYNC_LINE,
         })
@@ -372,28 +408,57 @@ fn of_host(host: Option<&str>, error: Error) -> Error {
     }
 }
 
+/// Finds where the times of each part are in the document.
+fn find_axes(parts: &mut [Part<'_>], filter: &Filter) -> Result<Axes> {
+    let members = parts.iter_mut().map(|part| {
+        let Part { window, host, about, .. } = part;
+        Member { host: *host, about, window }
+    });
+    let axes = Axes::find(members.collect(), filter)?;
+    for (part, axis) in parts.iter_mut().zip(&axes.hosts) {
+        part.axis = axis.clone();
+    }
+    Ok(axes)
+}
+
+/// What the metadata of a process begins with.
+#[derive(Default)]
+struct ProcessHead<'p> {
+    pid: u32,
+    sort_index: u32,
+    /// Name of the host where there are several.
+    host: Option<&'p str>,
+    /// Name of the plane.
+    name: Extent,
+    /// The program, where it is known: its name stands in place of the plane's.
+    process: Option<&'p Process>,
+}
+
 fn write_process(
     window: &mut Window<'_>,
     out: &mut Output<'_>,
-    host: Option<&str>,
-    pid: u32,
-    name: Extent,
+    head: &ProcessHead<'_>,
     threads: &BTreeMap<u32, Thread>,
 ) -> Result<()> {
-    let pid = pid.to_string();
-    if name.len != 0 {
+    let ProcessHead { pid, sort_index, host, mut name, process } = *head;
+    let mut prefix = host.map_or_else(String::new, |host| format!("{host} "));
+    if let Some(process) = process {
+        name = Extent::default();
+        prefix.push_str(&process.shown_as(pid));
+    }
+    if name.len != 0 || process.is_some() {
         out.begin_element()?;
         out.put(format!(r#"{{"ph":"M","pid":{pid},"name":"process_name","args":{{"name":"#).as_bytes());
-        let prefix = host.map_or_else(String::new, |host| format!("{host} "));
         out.put_source_between(window, &prefix, name, "")?;
         out.put(b"}}");
     }
     out.begin_element()?;
-    let sort = format!(r#"{{"ph":"M","pid":{pid},"name":"process_sort_index","args":{{"sort_index":{pid}}}}}"#);
+    let sort = format!(r#"{{"ph":"M","pid":{pid},"name":"process_sort_index","args":{{"sort_index":{sort_index}}}}}"#);
     out.put(sort.as_bytes());
+    let shown_pid = pid.to_string();
     for (tid, thread) in threads {
         let index = if thread.sort_index == 0 { *tid } else { thread.sort_index };
-        write_thread(window, out, (&pid, *tid), (thread.name, ""), index)?;
+        write_thread(window, out, (&shown_pid, *tid), (thread.name, ""), index)?;
     }
     Ok(())
 }

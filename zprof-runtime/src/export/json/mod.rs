@@ -6,7 +6,7 @@
 //! {"displayTimeUnit":"ns","metadata":{"highres-ticks":true},"traceEvents":[
 //!   per process, ascending pid:
 //!     {"ph":"M","pid":P,"name":"process_name","args":{"name":S}},             unless the name is empty
-//!     {"ph":"M","pid":P,"name":"process_sort_index","args":{"sort_index":P}},
+//!     {"ph":"M","pid":P,"name":"process_sort_index","args":{"sort_index":P}},     701 in place of a program's id
 //!     per thread, ascending tid:
 //!       {"ph":"M","pid":P,"tid":T,"name":"thread_name","args":{"name":S}},    unless the name is empty
 //!       {"ph":"M","pid":P,"tid":T,"name":"thread_sort_index","args":{"sort_index":I}},
@@ -18,10 +18,10 @@
 //! | what | from |
 //! |---|---|
 //! | processes | the first plane `/host:CPU`; then the planes `/device:GPU:…`, or if there are none `/device:TPU:…`, or `/device:CUSTOM:…` |
-//! | P | 701 for the host, else 1 + the plane's id; an id that is taken, or that is not in 1 to 2^31 - 1, becomes one from 10001 on |
+//! | P | 701 for the host, or the id of its process if `Task Environment` has the name and the id of the program; else 1 + the plane's id; an id that is taken, or that is not in 1 to 2^31 - 1, becomes one from 10001 on |
 //! | T | the low 32 bits of display_id, or of id where display_id is 0; lines of a plane with one T are one thread, and the last name is its name |
 //! | I | on the host the line's place in its plane, from 1; elsewhere T |
-//! | ts, dur | µs, exact to the nanosecond: both ends are rounded down, but dur is at least 1 ps. An event starts at (timestamp_ns · 1000 + offset_ps) mod 2^64 ps |
+//! | ts, dur | µs, exact to the nanosecond: both ends are rounded down, but dur is at least 1 ps. An event starts at (timestamp_ns · 1000 + offset_ps) mod 2^64 ps on the axis of the document (see [`axis`](super::axis)) |
 //! | name | display_name of the event's metadata, with `name` as argument `long_name`; `name` where it is empty; a stat `step_name` is put above both |
 //! | args | the stats of the metadata, then the event's: the last of a name counts; sorted by name, every value a string |
 //!
@@ -40,8 +40,9 @@
 //! stops at a number of events. [`JsonOptions::tsl`] does the same to the byte; under a limit of events that includes the order in
 //! which TSL's partial sort leaves events of one time.
 //!
-//! Several hosts give one document: P, where it is below 1000, becomes 1000 · the host's place from 1 + P, and a process is called by its host's
-//! name, a space and the plane's name, as XProf does it.
+//! Several hosts give one document: P, where it is below 1000 and no program's, becomes 1000 · the host's place from 1 + P, and a
+//! process is called by its host's name, a space and the plane's name, as XProf does it. Times are those of one axis, by the start
+//! times of the hosts' sessions. A process whose program is known has its name in place of the plane's.
 
 pub(super) mod document;
 mod event;
@@ -96,6 +97,9 @@ pub struct JsonSummary {
     pub events_filtered: u64,
     /// Threads beside those of the lines, for events that overlap others without nesting.
     pub lanes: u64,
+    /// Events that lie outside of their session, and hosts whose times cannot be compared, in words; not under
+    /// [`JsonOptions::tsl`].
+    pub notes: Vec<String>,
 }
 
 /// Names of events that are not shown.

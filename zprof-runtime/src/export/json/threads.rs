@@ -12,6 +12,7 @@ use super::names::Names;
 use super::output::{Output, Style};
 use crate::Result;
 use crate::export::Filter;
+use crate::export::axis::Axis;
 use crate::export::limit::Limit;
 use crate::export::order::{Order, Run, each_in_order};
 use crate::lanes::{LaneAllocator, LaneLimits};
@@ -84,9 +85,9 @@ impl<'d, 'w> Threads<'d, 'w> {
 
     /// Writes the events of one host, which is the part of this number.
     pub(super) fn write(&mut self, number: usize, part: &mut Part<'_>, style: Style) -> Result<()> {
-        let Part { source, window, planes, .. } = part;
+        let Part { source, window, axis, planes, .. } = part;
         for (place, plane) in planes.iter().enumerate() {
-            self.write_plane(window, *source, (number, place), plane, style)?;
+            self.write_plane(window, *source, (number, place), (plane, axis), style)?;
         }
         Ok(())
     }
@@ -96,11 +97,11 @@ impl<'d, 'w> Threads<'d, 'w> {
         window: &mut Window<'s>,
         source: &'s dyn Source,
         (part, number): (usize, usize),
-        plane: &Plane,
+        (plane, axis): (&Plane, &Axis),
         style: Style,
     ) -> Result<()> {
         let names = Names::load(window, plane.header.body, style)?;
-        let (threads, places) = self.threads(window, plane)?;
+        let (threads, places) = self.threads(window, plane, axis)?;
         let mut free = FreeTids { next: FIRST_LANE_TID, taken: &places };
         for thread in &threads {
             let place = Place { part, plane: number, pid: plane.shown_pid, tid: thread.tid };
@@ -132,13 +133,14 @@ impl<'d, 'w> Threads<'d, 'w> {
         &mut self,
         window: &mut Window<'_>,
         plane: &Plane,
+        axis: &Axis,
     ) -> Result<(Vec<Thread>, HashMap<u32, usize, FixedState>)> {
         let mut threads: Vec<Thread> = Vec::new();
         let mut places: HashMap<u32, usize, FixedState> = HashMap::default();
         let mut line_place = 0_u32;
         let note = |window: &mut Window<'_>, order: &mut Order, event| order.note(window, event);
         each_line_with(window, plane.header.body, note, |window, header, order| {
-            let line = Line::new(window, &header)?;
+            let line = Line::new(window, &header, axis)?;
             line_place = line_place.wrapping_add(1);
             places.room(1).map_err(OutOfMemory::error)?;
             let place = *places.entry(line.tid).or_insert(threads.len());
@@ -154,7 +156,7 @@ impl<'d, 'w> Threads<'d, 'w> {
             if line.hidden {
                 self.summary.events_hidden += line.event_count;
             } else {
-                let run = Run { body: header.body, timestamp_ns: header.timestamp_ns, order };
+                let run = Run { body: header.body, base_ps: line.base_ps, order };
                 room::push(&mut thread.runs, run).map_err(OutOfMemory::error)?;
             }
             Ok(())

@@ -18,13 +18,15 @@ use crate::export::{Filter, Host};
 use crate::lanes::{LaneAllocator, LaneLimits};
 use crate::room::OutOfMemory;
 use crate::xspace::reader::{Event, each_event};
-use crate::xspace::window::Window;
+use crate::xspace::window::{Extent, Window};
 use crate::{Error, Result};
 
 /// The planes that a trace shows, of all hosts.
 pub(super) struct Document<'s, 'o> {
     parts: Vec<Part<'s>>,
     options: &'o PerfettoOptions,
+    /// Which events are written, by their times in the trace.
+    filter: Filter,
     summary: PerfettoSummary,
 }
 
@@ -71,8 +73,8 @@ impl<'s, 'o> Document<'s, 'o> {
     /// Finds the planes to show.
     pub(super) fn scan(hosts: &[Host<'s>], options: &'o PerfettoOptions) -> Result<Self> {
         let mut summary = PerfettoSummary::default();
-        let parts = scan(hosts, &options.filter, &mut summary)?;
-        Ok(Self { parts, options, summary })
+        let (parts, filter) = scan(hosts, &options.filter, &mut summary)?;
+        Ok(Self { parts, options, filter, summary })
     }
 
     /// Writes the trace.
@@ -83,7 +85,7 @@ impl<'s, 'o> Document<'s, 'o> {
         };
         let mut writer = Writer {
             encoder: Encoder::new(Output::new(out)),
-            gate: Gate { filter: self.filter(), limit, summary: std::mem::take(&mut self.summary) },
+            gate: Gate { filter: wanted(&self.filter), limit, summary: std::mem::take(&mut self.summary) },
             lanes: LaneAllocator::new(LaneLimits::VIEWER),
             tracks: 0,
             processes: 0,
@@ -97,17 +99,13 @@ impl<'s, 'o> Document<'s, 'o> {
         Ok(writer.gate.summary)
     }
 
-    fn filter(&self) -> Option<&'o Filter> {
-        Some(&self.options.filter).filter(|filter| !filter.keeps_all_events())
-    }
-
     /// Walks over the starts of all events that the filter keeps.
     fn each_start(&mut self, each: &mut dyn FnMut(u64)) -> Result<()> {
-        let mut gate = Gate { filter: self.filter(), limit: None, summary: PerfettoSummary::default() };
-        for Part { window, host, planes, .. } in &mut self.parts {
+        let mut gate = Gate { filter: wanted(&self.filter), limit: None, summary: PerfettoSummary::default() };
+        for Part { window, host, axis, planes, .. } in &mut self.parts {
             let mut walk = |plane: &Plane| {
                 let names = Names::load(window, plane.header.body)?;
-                let (threads, _) = threads(window, plane)?;
+                let (threads, _) = threads(window, plane, axis)?;
                 threads.iter().flat_map(|thread| &thread.runs).try_for_each(|run| {
                     each_event(window, run.body, |_, event| {
                         let (start_ps, duration_ps) = times(run, event);
@@ -122,6 +120,11 @@ impl<'s, 'o> Document<'s, 'o> {
         }
         Ok(())
     }
+}
+
+/// The filter, unless it keeps all events.
+fn wanted(filter: &Filter) -> Option<&Filter> {
+    Some(filter).filter(|filter| !filter.keeps_all_events())
 }
 
 impl Gate<'_> {
@@ -144,9 +147,9 @@ impl Gate<'_> {
 
 impl Writer<'_, '_> {
     fn part(&mut self, part: &mut Part<'_>) -> Result<()> {
-        let Part { source, window, host, planes } = part;
+        let Part { source, window, host, about, axis, planes } = part;
         for plane in planes {
-            let (threads, lines) = threads(window, plane)?;
+            let (threads, lines) = threads(window, plane, axis)?;
             if lines == 0 && !plane.is_known() {
                 continue;
             }
@@ -155,7 +158,13 @@ impl Writer<'_, '_> {
             let names = Names::load(window, plane.header.body)?;
             self.encoder.begin_plane();
             let process = self.new_track();
-            self.encoder.process(window, process, plane.pid, self.processes, *host, plane.header.name)?;
+            let mut prefix = host.map(|host| format!("{host} ")).unwrap_or_default();
+            let mut name = plane.header.name;
+            if let Some(program) = plane.process(about) {
+                prefix.push_str(&program.shown_as(plane.pid));
+                name = Extent::default();
+            }
+            self.encoder.process(window, process, (plane.pid, self.processes), &prefix, name)?;
             self.processes += 1;
             let mut args = Args::default();
             let first = self.tracks + 1;

@@ -5,11 +5,12 @@
 //! | Perfetto | from |
 //! |---|---|
 //! | process | a plane that has lines: the first `/host:CPU`, then all others in the order of the file |
-//! | pid | as in the JSON (701, or 1 + the plane's id) where that is free; other planes, and ids that are taken, get one from 10001 on |
+//! | pid | as in the JSON (the program's process id, else 701; or 1 + the plane's id) where that is free; other planes, and ids that are taken, get one from 10001 on |
+//! | process name | the name of the plane; of the first `/host:CPU` that of the program, if `Task Environment` has it |
 //! | thread | the lines of a plane that share the low 32 bits of display_id, or of id where that is 0; the last one's name is its name |
 //! | rank | processes as above; threads of the host, and of pid 701, by the last line's place in the plane, elsewhere by tid |
 //! | slice | an event with a duration; an instant, one without |
-//! | time | ns, rounded down at both ends, so that what nests in ps nests in ns; an end beyond 2^64 ps lies there |
+//! | time | ns on the axis of the trace (see [`axis`](super::axis)), rounded down at both ends, so that what nests in ps nests in ns; an end beyond 2^64 ps lies there |
 //! | name | as in the JSON: display_name, with `name` as the argument `long_name`; a stat `step_name` above both |
 //! | debug annotation | a stat of the metadata or the event; the last of a name counts; sorted by name |
 //! | flow | see [`Flows`](flow::Flows) |
@@ -74,6 +75,8 @@ pub struct PerfettoSummary {
     pub events_filtered: u64,
     /// Events left out because of [`PerfettoOptions::max_events`].
     pub events_over_limit: u64,
+    /// Events that lie outside of their session, and hosts whose times cannot be compared, in words.
+    pub notes: Vec<String>,
     /// Tracks beside the threads' own, for events that overlap others without nesting.
     pub lanes: u64,
 }

@@ -3,13 +3,15 @@
 use std::collections::BTreeMap;
 
 use super::PerfettoSummary;
-use crate::Result;
+use crate::export::about::{About, Process};
+use crate::export::axis::{Axes, Axis, Member};
 use crate::export::json::document::{DEVICE_PREFIXES, FIRST_DEVICE_PID, HOST_PID, HOST_PLANE, LONGEST_PREFIX};
 use crate::export::order::{Order, Run};
 use crate::export::{Filter, Host, host};
 use crate::xspace::Source;
 use crate::xspace::reader::{PlaneHeader, each_line, each_line_with, each_plane};
 use crate::xspace::window::{Extent, PIECE, Window};
+use crate::{Error, Result};
 
 /// Name of lines whose events are samples of counters.
 const COUNTER_LINE: &[u8] = b"_counters_";
@@ -20,6 +22,10 @@ pub(super) struct Part<'s> {
     pub(super) window: Window<'s>,
     /// Name of the host where there are several.
     pub(super) host: Option<&'s str>,
+    /// What the space says of its session.
+    pub(super) about: About,
+    /// Where its times are in the trace.
+    pub(super) axis: Axis,
     /// The host's plane first, then the others in the order of the file.
     pub(super) planes: Vec<Plane>,
 }
@@ -27,17 +33,24 @@ pub(super) struct Part<'s> {
 /// A plane that may be shown.
 pub(super) struct Plane {
     pub(super) header: PlaneHeader,
-    /// Id of the process as the JSON has it on one host; `None` if the JSON has no such.
+    /// Id of the process as the JSON has it on one host whose program is not known; `None` if the JSON has no such.
     wanted_pid: Option<u32>,
     /// Id of the process in the trace.
     pub(super) pid: u32,
     pub(super) is_host: bool,
+    /// Whether it is the first plane `/host:CPU`, which holds the threads of the program.
+    is_program: bool,
 }
 
 impl Plane {
     /// Whether it is shown even if it has no lines.
     pub(super) fn is_known(&self) -> bool {
         self.wanted_pid.is_some()
+    }
+
+    /// The program whose threads the plane holds, where that is known.
+    pub(super) fn process<'a>(&self, about: &'a About) -> Option<&'a Process> {
+        about.process.as_ref().filter(|_| self.is_program)
     }
 }
 
@@ -52,27 +65,48 @@ pub(super) struct Thread {
 }
 
 /// Finds the planes of all hosts.
-pub(super) fn scan<'s>(hosts: &[Host<'s>], filter: &Filter, summary: &mut PerfettoSummary) -> Result<Vec<Part<'s>>> {
+///
+/// Gives with them the filter for times of the trace.
+pub(super) fn scan<'s>(
+    hosts: &[Host<'s>],
+    filter: &Filter,
+    summary: &mut PerfettoSummary,
+) -> Result<(Vec<Part<'s>>, Filter)> {
     let several = hosts.len() > 1;
     let mut parts = Vec::new();
     for host in hosts {
         let mut window = Window::new(host.source)?;
         let host_name = several.then_some(host.name);
-        let planes = find_planes(&mut window, filter, summary).map_err(|error| match host_name {
+        let of_host = |error: Error| match host_name {
             Some(name) => error.context(format_args!("host `{name}`")),
             None => error,
-        })?;
-        parts.push(Part { source: host.source, window, host: host_name, planes });
+        };
+        let planes = find_planes(&mut window, filter, summary).map_err(of_host)?;
+        let about = About::read(&mut window).map_err(of_host)?;
+        parts.push(Part { source: host.source, window, host: host_name, about, axis: Axis::default(), planes });
     }
     let wanted: Vec<(usize, Option<u32>)> = (0..)
         .zip(&parts)
         .flat_map(|(host, part): (usize, &Part<'_>)| part.planes.iter().map(move |plane| (host, plane.wanted_pid)))
         .collect();
+    let mut ids = host::process_ids(hosts.len(), &wanted);
+    let programs = parts.iter().flat_map(|part| part.planes.iter().map(|plane| plane.process(&part.about)?.id));
+    host::take_program_ids(&mut ids, programs);
     let planes = parts.iter_mut().flat_map(|part| &mut part.planes);
-    for (plane, pid) in planes.zip(host::process_ids(hosts.len(), &wanted)) {
+    for (plane, pid) in planes.zip(ids) {
         plane.pid = pid;
     }
-    Ok(parts)
+    let members = parts.iter_mut().map(|part| {
+        let Part { window, host, about, .. } = part;
+        Member { host: *host, about, window }
+    });
+    let axes = Axes::find(members.collect(), filter)?;
+    let filter = axes.filter(filter);
+    for (part, axis) in parts.iter_mut().zip(axes.hosts) {
+        part.axis = axis;
+    }
+    summary.notes = axes.notes;
+    Ok((parts, filter))
 }
 
 fn find_planes(window: &mut Window<'_>, filter: &Filter, summary: &mut PerfettoSummary) -> Result<Vec<Plane>> {
@@ -85,7 +119,7 @@ fn find_planes(window: &mut Window<'_>, filter: &Filter, summary: &mut PerfettoS
         let is_host = head.starts_with(b"/host:");
         let device_pid = FIRST_DEVICE_PID.wrapping_add(header.id) as u32; // the low 32 bits, as in the JSON
         let wanted_pid = if is_first { Some(HOST_PID) } else { is_device.then_some(device_pid) };
-        let plane = Plane { header, wanted_pid, pid: 0, is_host };
+        let plane = Plane { header, wanted_pid, pid: 0, is_host, is_program: is_first };
         if !filter.planes.is_empty() && !filter.keeps_plane(window.piece(header.name)?) {
             let mut lines = 0;
             each_line(window, header.body, |_, line| {
@@ -105,7 +139,7 @@ fn find_planes(window: &mut Window<'_>, filter: &Filter, summary: &mut PerfettoS
 }
 
 /// Reads the lines of a plane: its threads in ascending order of their ids, and the number of its lines.
-pub(super) fn threads(window: &mut Window<'_>, plane: &Plane) -> Result<(Vec<Thread>, u64)> {
+pub(super) fn threads(window: &mut Window<'_>, plane: &Plane, axis: &Axis) -> Result<(Vec<Thread>, u64)> {
     struct Found {
         thread: Thread,
         place: u32,
@@ -125,7 +159,7 @@ pub(super) fn threads(window: &mut Window<'_>, plane: &Plane) -> Result<(Vec<Thr
             place,
         });
         (entry.thread.name, entry.thread.is_counters, entry.place) = (name, counters, place);
-        entry.thread.runs.push(Run { body: header.body, timestamp_ns: header.timestamp_ns, order });
+        entry.thread.runs.push(Run { body: header.body, base_ps: axis.base_ps(header.timestamp_ns), order });
         Ok(())
     })?;
     let mut found: Vec<Found> = found.into_values().collect();

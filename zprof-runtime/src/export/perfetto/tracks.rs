@@ -12,22 +12,20 @@ use crate::xspace::wire::{BYTES, put_bytes, put_key, put_uint, put_varint, wide}
 const EXPLICIT_CHILDREN: u64 = 3;
 
 impl Encoder<'_> {
-    /// Describes a process.
+    /// Describes a process, which is called by `prefix` and `name`.
     pub(super) fn process(
         &mut self,
         window: &mut Window<'_>,
         uuid: u64,
-        pid: u32,
-        rank: u32,
-        host: Option<&str>,
+        (pid, rank): (u32, u32),
+        prefix: &str,
         name: Extent,
     ) -> Result<()> {
         self.begin_message();
         put_uint(&mut self.body, 1, uuid);
         let mut fixed = Vec::new();
         put_uint(&mut fixed, 1, u64::from(pid));
-        let prefix = host.map(|host| format!("{host} ")).unwrap_or_default();
-        self.named_message(window, 3, &fixed, 6, &prefix, name)?;
+        self.named_message(window, 3, &fixed, 6, prefix, name)?;
         put_uint(&mut self.body, 12, u64::from(rank));
         self.end_message(window, &[], 60)
     }

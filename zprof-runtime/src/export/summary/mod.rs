@@ -24,6 +24,8 @@ mod counters;
 mod polls;
 mod spread;
 
+use super::about::Process;
+use super::axis;
 use super::filter::matches_any;
 use super::timeline::{plane_groups, text};
 use crate::Result;
@@ -51,8 +53,10 @@ pub struct Summary {
     /// What the profiler says went wrong, and what the profile lacks, such as scopes that found no room; of more than 100
     /// of either, the first.
     pub errors: Vec<String>,
-    /// Likewise what it warns of.
+    /// Likewise what it warns of; then which events lie outside of the session.
     pub warnings: Vec<String>,
+    /// The program that was profiled, if the profile has its name.
+    pub process: Option<Process>,
 }
 
 /// How many errors or warnings of a space are kept.
@@ -244,6 +248,21 @@ fn mean_ps(total_ps: u128, count: u64) -> f64 {
     if count == 0 { 0.0 } else { total / runs }
 }
 
+impl Summary {
+    /// Makes all absolute times later, as to have those of several hosts on one axis.
+    pub fn delay(&mut self, later_ps: i128) {
+        for plane in &mut self.planes {
+            for (start, end) in plane.lines.iter_mut().filter_map(|line| line.span_ps.as_mut()) {
+                *start += later_ps;
+                *end += later_ps;
+            }
+            for step in plane.steps.iter_mut().flat_map(|series| &mut series.steps) {
+                step.start_ps += later_ps;
+            }
+        }
+    }
+}
+
 impl PlaneSummary {
     /// First start and last end of all lines, in absolute picoseconds.
     #[must_use]
@@ -280,5 +299,9 @@ pub fn summarise(source: &dyn Source, options: &SummaryOptions) -> Result<Summar
         }
         Ok(())
     })?;
-    Ok(Summary { planes, errors, warnings })
+    let headers =
+        groups.iter().filter(|group| matches_any(&options.planes, &group.name)).flat_map(|group| &group.planes);
+    let (about, outside) = axis::notes(&mut window, headers.copied())?;
+    warnings.extend(outside);
+    Ok(Summary { planes, errors, warnings, process: about.process })
 }
