@@ -7,7 +7,7 @@ use super::event::{Args, Shown, write_event};
 use super::limit::{Kept, Place};
 use super::names::Names;
 use super::output::{Output, Style};
-use super::threads::Threads;
+use super::threads::{Threads, shown_tid};
 use super::{JsonOptions, JsonSummary};
 use crate::export::limit::Limit;
 use crate::export::text::put_uint;
@@ -182,7 +182,7 @@ impl<'s, 'o> Document<'s, 'o> {
                         plane.lines = Some(lines);
                     }
                 }
-                write_process(window, out, *host, shown_pid, name, &threads)?;
+                write_process(window, out, *host, shown_pid, name, &threads, self.style)?;
             }
         }
         Ok(())
@@ -379,6 +379,7 @@ fn write_process(
     pid: u32,
     name: Extent,
     threads: &BTreeMap<u32, Thread>,
+    style: Style,
 ) -> Result<()> {
     let pid = pid.to_string();
     if name.len != 0 {
@@ -393,7 +394,8 @@ fn write_process(
     out.put(sort.as_bytes());
     for (tid, thread) in threads {
         let index = if thread.sort_index == 0 { *tid } else { thread.sort_index };
-        write_thread(window, out, (&pid, *tid), (thread.name, ""), index)?;
+        let tid = if style == Style::Exact { shown_tid(*tid, |tid| threads.contains_key(&tid)) } else { *tid };
+        write_thread(window, out, (&pid, tid), (thread.name, ""), index)?;
     }
     Ok(())
 }
