@@ -24,7 +24,7 @@ pub fn run(command: &mut Command) -> String {
     let (stdout, stderr) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(
         output.status.success(),
-        "{command:?} ended with {}; XProf comes with scripts/get-xprof\n{stdout}\n{stderr}",
+        "{command:?} ended with {}; XProf comes with scripts/get-xprof, Perfetto with scripts/get-perfetto\n{stdout}\n{stderr}",
         output.status
     );
     stdout.into_owned()
@@ -154,6 +154,32 @@ pub fn read_traces<'a>(traces: impl IntoIterator<Item = (&'a [u8], Option<&'a st
     assert_eq!(reports.len(), arguments.len());
     reports
 }
+
+/// What Perfetto's real trace processor answers: for each trace, the rows of each query. A trace is its bytes and the end of a
+/// file name that says its format.
+///
+/// # Panics
+///
+/// Panics if it refuses a trace or a query.
+pub fn query<'a>(traces: impl IntoIterator<Item = (&'a [u8], &'a str)>, queries: &[&str]) -> Vec<Vec<Vec<Value>>> {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let mut command = Command::new("scripts/perfetto-query");
+    let mut count = 0;
+    for (number, (trace, format)) in traces.into_iter().enumerate() {
+        let path = folder.path().join(format!("{number}.{format}"));
+        fs::write(&path, trace).expect("the temporary folder is writable");
+        command.arg(path);
+        count += 1;
+    }
+    let answers = run(command.arg("--").args(queries));
+    let answers: Vec<Vec<Vec<Value>>> =
+        answers.lines().map(|line| serde_json::from_str(line).expect("perfetto-query prints JSON")).collect();
+    assert_eq!(answers.len(), count);
+    answers
+}
+
+/// A query for what the trace processor has dropped or changed.
+pub const LOSSES: &str = "select name, value from stats where severity in ('error', 'data_loss') and value != 0";
 
 /// The events of what [`read_traces`] gives.
 ///

@@ -10,6 +10,7 @@ mod rows;
 mod tsl;
 pub(crate) mod wire;
 
+use std::collections::HashMap;
 use std::path::PathBuf;
 
 use serde_json::Value;
@@ -33,6 +34,31 @@ fn elements(json: &str) -> Vec<Value> {
     let Value::Array(mut elements) = document["traceEvents"].take() else { panic!("traceEvents is no list") };
     elements.retain(|element| element != &serde_json::json!({}));
     elements
+}
+
+/// The elements with each lane's events on the thread that the lane belongs to, and without the lanes' metadata, which stands behind
+/// events of that thread.
+fn without_lanes(elements: Vec<Value>) -> Vec<Value> {
+    const FIRST_LANE: u64 = 2_000_000_001;
+    let mut threads: HashMap<(u64, u64), u64> = HashMap::new();
+    let mut last = None;
+    let mut found = Vec::new();
+    for mut element in elements {
+        if let (Some(pid), Some(tid)) = (element["pid"].as_u64(), element["tid"].as_u64()) {
+            let is_event = element["ph"] == "X";
+            if let (false, true, Some(thread)) = (is_event, tid >= FIRST_LANE, last) {
+                threads.insert((pid, tid), thread);
+                continue;
+            }
+            // This id stands for a thread 0.
+            let own = if tid == FIRST_LANE - 1 { 0 } else { tid };
+            let thread = threads.get(&(pid, tid)).copied().unwrap_or(own);
+            element["tid"] = thread.into();
+            last = is_event.then_some(thread).or(last);
+        }
+        found.push(element);
+    }
+    found
 }
 
 fn fixture(name: &str) -> PathBuf {

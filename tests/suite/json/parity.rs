@@ -1,6 +1,7 @@
 //! The export beside TSL's own: on every fixture, and on generated spaces with the real converter.
 
 use std::cell::Cell;
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::Read;
 use std::process::Command;
@@ -16,10 +17,7 @@ use zprof_runtime::export::JsonOptions;
 use zprof_tests::oracle::program;
 
 use super::wire::{Kind, Random, bytes, double, event_metadata, int, message, respell, stat_metadata};
-use super::{convert, convert_with, elements, fixture_bytes};
-
-/// Picoseconds from which on a double cannot hold each number, in microseconds.
-const EXACT_MICROS: f64 = 9_007_199_254.740_992;
+use super::{convert, convert_with, elements, fixture_bytes, without_lanes};
 
 /// Stands in generated texts where others may want a NUL.
 pub(super) const MARK: &str = "\u{e000}\u{e001}";
@@ -36,24 +34,61 @@ pub(super) fn tsl_json(name: &str) -> String {
     text
 }
 
-fn same_number(ours: &Value, theirs: &Value) -> bool {
-    let (Some(ours), Some(theirs)) = (ours.as_f64(), theirs.as_f64()) else { return ours == theirs };
-    ours == theirs || ours > EXACT_MICROS && (ours.next_up() == theirs || ours.next_down() == theirs)
+/// Microseconds from which on our document has no nanoseconds.
+const READABLE_MICROS: f64 = 4_398_046_511_104.0;
+
+/// Thread, name and arguments of an event, without its times and its process.
+fn content(event: &Value) -> String {
+    let mut event = event.clone();
+    for key in ["pid", "ts", "dur"] {
+        event[key] = Value::Null;
+    }
+    event.to_string()
 }
 
-/// Compares element by element, so their order counts too.
+/// Starts and durations of the events of one content that begin below or beyond [`READABLE_MICROS`], both sorted.
+type Times = BTreeMap<(String, bool), [Vec<f64>; 2]>;
+
+fn times(elements: &[Value]) -> Times {
+    let mut times = Times::new();
+    for event in elements.iter().filter(|element| element["ph"] == "X") {
+        let number = |key: &str| event[key].as_f64().expect("is a number");
+        let (start, duration) = (number("ts"), number("dur"));
+        let is_beyond = start >= READABLE_MICROS;
+        let [starts, durations] = times.entry((content(event), is_beyond)).or_default();
+        starts.push(start);
+        // In our document, an event that begins below and reaches beyond ends there.
+        durations.push(if is_beyond { duration } else { duration.min(READABLE_MICROS - start) });
+    }
+    for list in times.values_mut().flatten() {
+        list.sort_by(f64::total_cmp);
+    }
+    times
+}
+
+/// Compares all that both documents have: each event with its thread, name and arguments, and its times as exactly as ours has
+/// them. Metadata is compared where no process had to give way to another one with its id.
 fn assert_same(ours: &str, theirs: &str, what: &str) {
     assert!(ours.ends_with("]}") && !ours.ends_with(",{}]}"), "{what}: the list ends properly");
-    let (ours, theirs) = (elements(ours), elements(theirs));
-    for (index, (ours, theirs)) in ours.iter().zip(&theirs).enumerate() {
-        let (mut left, mut right) = (ours.clone(), theirs.clone());
-        for time in ["ts", "dur"] {
-            assert!(same_number(&left[time], &right[time]), "{what}: element {index}: {ours} against TSL's {theirs}");
-            (left[time], right[time]) = (Value::Null, Value::Null);
-        }
-        assert_eq!(left, right, "{what}: element {index} against TSL's");
+    let (ours, theirs) = (without_lanes(elements(ours)), elements(theirs));
+    let metadata =
+        |elements: &[Value]| elements.iter().filter(|element| element["ph"] == "M").cloned().collect::<Vec<_>>();
+    let is_renumbered = ours.iter().any(|element| element["pid"].as_u64().is_some_and(|pid| pid > 10_000));
+    if !is_renumbered {
+        assert_eq!(metadata(&ours), metadata(&theirs), "{what}: metadata against TSL's");
     }
-    assert_eq!(ours.len(), theirs.len(), "{what}: number of elements");
+    let (ours, theirs) = (times(&ours), times(&theirs));
+    assert_eq!(ours.keys().collect::<Vec<_>>(), theirs.keys().collect::<Vec<_>>(), "{what}: events against TSL's");
+    for (event, (ours, theirs)) in ours.keys().zip(ours.values().zip(theirs.values())) {
+        // Rounding keeps the order, so numbers at one place of the sorted lists belong together.
+        for (ours, theirs) in ours.iter().zip(theirs) {
+            assert_eq!(ours.len(), theirs.len(), "{what}: {event:?}");
+            for (ours, theirs) in ours.iter().zip(theirs) {
+                let unit = if event.1 { 1.01 } else { 0.001_001 };
+                assert!((ours - theirs).abs() < unit, "{what}: {event:?}: {ours} against TSL's {theirs}");
+            }
+        }
+    }
 }
 
 #[test]
@@ -105,13 +140,7 @@ fn a_limit_keeps_the_events_that_tsl_keeps() {
         options.max_events = Some(max_events);
         let (ours, summary) = convert_with(&xspace, &options).expect("is an XSpace");
         assert_eq!((summary.events, summary.events_over_limit), (max_events, 903 - max_events));
-        // TSL sorts what is left by time, so order does not count here.
-        let sorted = |json: &str| {
-            let mut elements: Vec<String> = elements(json).iter().map(Value::to_string).collect();
-            elements.sort_unstable();
-            elements
-        };
-        assert_eq!(sorted(&ours), sorted(&tsl_convert(&xspace, Some(max_events))), "{max_events}");
+        assert_same(&ours, &tsl_convert(&xspace, Some(max_events)), &format!("{max_events} events"));
     }
 }
 

@@ -1,9 +1,10 @@
 //! One small space a row: what TSL was measured to write for it, and what zprof writes instead where that differs.
 
 use serde_json::{Value, json};
+use zprof_runtime::export::JsonOptions;
 
 use super::wire::{bytes, double, event_metadata, int, message, stat_metadata};
-use super::{convert, elements};
+use super::{convert, convert_with, elements};
 
 const STATS: [&str; 11] =
     ["", "k_int", "k_ref", "k_bytes", "step_name", "reftext", "k_str", "k_dbl", "k_uint", "_pt", "_a"];
@@ -44,43 +45,45 @@ fn stat(id: i64, value: Vec<u8>) -> Vec<u8> {
 }
 
 #[test]
-fn times_are_exact_and_the_same_doubles_as_tsl_s() {
+fn times_are_whole_nanoseconds_and_tsl_s_doubles_in_its_style() {
     /// Text of ts and dur.
     type Times = [&'static str; 2];
     // Line ns, event fields, what we write, what TSL writes.
-    let rows: [(i64, Vec<u8>, Times, Times); 7] = [
+    let rows: [(i64, Vec<u8>, Times, Times); 8] = [
         (
             1_000,
             [int(2, 1_000), int(3, 0)].concat(),
             ["1.001", "0.000001"],
             ["1.0009999999999999", "9.9999999999999995e-07"],
         ),
-        (1_000, [int(2, 2_000), int(3, 666)].concat(), ["1.002", "0.000666"], ["1.002", "0.00066600000000000003"]),
+        (1_000, [int(2, 2_000), int(3, 666)].concat(), ["1.002", "0.000001"], ["1.002", "0.00066600000000000003"]),
+        (1_000, [int(2, 3_600), int(3, 999)].concat(), ["1.003", "0.001"], ["1.0036", "0.0009990000000000001"]),
+        (1_000, [int(2, 10_000), int(3, 3_330)].concat(), ["1.01", "0.003"], ["1.01", "0.0033300000000000001"]),
+        (0, int(3, 1_000_001), ["0", "1"], ["0", "1.0000009999999999"]),
+        (1_000, [int(5, 4), int(3, 5)].concat(), ["1", "0.000001"], ["1", "5.0000000000000004e-06"]),
+        // Beyond 2^42 us there are no nanoseconds, and what begins before ends there.
         (
-            1_000,
-            [int(2, 3_000), int(3, 999)].concat(),
-            ["1.003", "0.000999"],
-            ["1.0029999999999999", "0.0009990000000000001"],
+            0,
+            [int(2, 7_000), int(3, i64::MAX)].concat(),
+            ["0.007", "4398046511103.993"],
+            ["0.0070000000000000001", "9223372036854.7754"],
         ),
-        (1_000, [int(2, 10_000), int(3, 3_330)].concat(), ["1.01", "0.00333"], ["1.01", "0.0033300000000000001"]),
-        (0, int(3, 1_000_001), ["0", "1.000001"], ["0", "1.0000009999999999"]),
-        (1_000, [int(5, 4), int(3, 5)].concat(), ["1", "0.000005"], ["1", "5.0000000000000004e-06"]),
         (
             0,
             // More than a day before the session.
             [int(2, -90_000_000_000_000_500), int(3, -3)].concat(),
-            ["18356744073709.551116", "18446744073709.551613"],
+            ["18356744073709", "90000000000"],
             ["18356744073709.551", "18446744073709.551"],
         ),
     ];
     for (timestamp_ns, fields, ours, theirs) in rows {
         let line = message(3, &[int(1, 7), int(3, timestamp_ns), event(&[fields])]);
-        let text = shown(&host(&[line]));
-        let [ts, dur] = ours;
-        assert_eq!(text, format!(r#"{{"ph":"X","pid":701,"tid":7,"ts":{ts},"dur":{dur},"name":"plain"}}"#));
-        for (ours, theirs) in ours.iter().zip(theirs) {
-            let number = |text: &str| text.parse::<f64>().expect("is a number");
-            assert_eq!(number(ours), number(theirs), "{ours}");
+        let mut tsl = JsonOptions::default();
+        tsl.tsl = true;
+        for (options, [ts, dur]) in [(JsonOptions::default(), ours), (tsl, theirs)] {
+            let (json, _) = convert_with(&host(&[line.clone()]), &options).expect("is an XSpace");
+            let expected = format!(r#"{{"ph":"X","pid":701,"tid":7,"ts":{ts},"dur":{dur},"name":"plain"}}"#);
+            assert!(json.contains(&expected), "{expected} in {json}");
         }
     }
 }
@@ -90,7 +93,7 @@ fn a_line_days_before_the_session_wraps_and_its_id_keeps_32_bits() {
     let line = message(3, &[int(1, (1 << 32) + 9), int(3, -86_400_000_000_010), event(&[int(3, 1)])]);
     assert_eq!(
         shown(&host(&[line])),
-        r#"{"ph":"X","pid":701,"tid":9,"ts":18360344073709.541616,"dur":0.000001,"name":"plain"}"#
+        r#"{"ph":"X","pid":701,"tid":9,"ts":18360344073709,"dur":0.000001,"name":"plain"}"#
     );
 }
 
@@ -209,8 +212,8 @@ fn lines_of_one_id_are_one_thread_with_the_last_name() {
     let mut expected = vec![
         json!({"ph": "M", "pid": 701, "name": "process_name", "args": {"name": "/host:CPU"}}),
         json!({"ph": "M", "pid": 701, "name": "process_sort_index", "args": {"sort_index": 701}}),
-        // Without a name there is only the index.
-        json!({"ph": "M", "pid": 701, "tid": 0, "name": "thread_sort_index", "args": {"sort_index": 5}}),
+        // Without a name there is only the index. Readers would take a thread 0 for 701.
+        json!({"ph": "M", "pid": 701, "tid": 2_000_000_000, "name": "thread_sort_index", "args": {"sort_index": 5}}),
     ];
     expected.extend([threads(1, "first", 1), threads(4, "four", 4), threads(5, "dup", 3)].concat());
     assert_eq!(metadata(&host(&lines)), expected.iter().map(Value::to_string).collect::<Vec<_>>());
@@ -299,7 +302,7 @@ fn a_whole_event() {
     assert_eq!(
         shown(&space),
         concat!(
-            r#"{"ph":"X","pid":701,"tid":7,"ts":124.456789,"dur":1.5,"name":"MatMul","args":{"Zed":"1","_a":"1","#,
+            r#"{"ph":"X","pid":701,"tid":7,"ts":124.456,"dur":1.5,"name":"MatMul","args":{"Zed":"1","_a":"1","#,
             r#""_pid":"77","aed":"2","flow":"9","group_id":"3","k_bytes":"<opaque bytes>","k_dbl":"1.5","k_int":"-5","#,
             r#""k_ref":"reftext","k_str":"s\"x","k_uint":"18446744073709551615","long_name":"Model/MatMul_1:MatMul","#,
             r#""process_id":"78"}}"#
@@ -310,7 +313,8 @@ fn a_whole_event() {
 #[test]
 fn a_whole_document() {
     let event = |ps: i64, dur: i64| message(4, &[int(1, 1), int(2, ps), int(3, dur)]);
-    let lines = [named(1, "b", [event(50, 50), event(10, 10)].concat()), named(2, "a", event(5, 6))];
+    let lines =
+        [named(1, "b", [event(50_000, 50_000), event(10_000, 10_000)].concat()), named(2, "a", event(5_000, 6_000))];
     let space = message(1, &[bytes(2, "/host:CPU"), lines.concat(), event_metadata(1, &[bytes(2, "e")])]);
     let (json, summary) = convert(&space).expect("is an XSpace");
     assert_eq!(
@@ -323,9 +327,9 @@ fn a_whole_document() {
             r#"{"ph":"M","pid":701,"tid":1,"name":"thread_sort_index","args":{"sort_index":1}},"#,
             r#"{"ph":"M","pid":701,"tid":2,"name":"thread_name","args":{"name":"a"}},"#,
             r#"{"ph":"M","pid":701,"tid":2,"name":"thread_sort_index","args":{"sort_index":2}},"#,
-            r#"{"ph":"X","pid":701,"tid":1,"ts":0.00005,"dur":0.00005,"name":"e"},"#,
-            r#"{"ph":"X","pid":701,"tid":1,"ts":0.00001,"dur":0.00001,"name":"e"},"#,
-            r#"{"ph":"X","pid":701,"tid":2,"ts":0.000005,"dur":0.000006,"name":"e"}]}"#
+            r#"{"ph":"X","pid":701,"tid":1,"ts":0.01,"dur":0.01,"name":"e"},"#,
+            r#"{"ph":"X","pid":701,"tid":1,"ts":0.05,"dur":0.05,"name":"e"},"#,
+            r#"{"ph":"X","pid":701,"tid":2,"ts":0.005,"dur":0.006,"name":"e"}]}"#
         )
     );
     assert_eq!((summary.planes, summary.lines, summary.events), (1, 2, 3));

@@ -1,6 +1,7 @@
 //! The Perfetto export, decoded with Perfetto's own protos: everything of the JSON is in it, and nothing is lost on the way
 //! into a viewer.
 
+mod engine;
 mod fixtures;
 mod generated;
 mod marks;

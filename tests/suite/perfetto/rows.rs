@@ -72,7 +72,7 @@ fn names_come_from_where_the_json_has_them() {
 }
 
 #[test]
-fn what_overlaps_goes_to_lanes_and_what_nests_stays() {
+fn what_overlaps_goes_to_lanes_and_what_nests_goes_to_the_tightest() {
     let plane = host()
         .event("a", 0, 10_000)
         .event("in a", 0, 4_000)
@@ -88,8 +88,8 @@ fn what_overlaps_goes_to_lanes_and_what_nests_stays() {
         "701/7 `main (2)` slice `across` 5..15",
         "701/7 slice `in both` 6..7",
         "701/7 `main (3)` slice `third` 9..29",
-        "701/7 slice `after` 10..11",
-        "701/7 instant `now` 10..10",
+        "701/7 `main (2)` slice `after` 10..11",
+        "701/7 `main (2)` instant `now` 10..10",
         "701/7 slice `short` 30..30",
     ];
     let space = space([plane]);
@@ -128,7 +128,7 @@ fn what_is_too_deep_or_too_crowded_gets_tracks_of_its_own() {
     for _ in 0..600 {
         plane = plane.event("deep", 5_000, 9_000);
     }
-    for _ in 0..300 {
+    for _ in 0..800 {
         plane = plane.event("crowd", 20_000, 0);
     }
     let report = read(&space([plane]));
@@ -140,7 +140,8 @@ fn what_is_too_deep_or_too_crowded_gets_tracks_of_its_own() {
     let deep = lanes("deep");
     assert_eq!(["", "main (2)", "main (3)"].map(|lane| count(&deep, lane)), [250, 250, 100]);
     let crowd = lanes("crowd");
-    assert_eq!((crowd.len(), count(&crowd, "")), (300, 250));
+    let counts = ["", "main (2)", "main (3)", "main (4)"].map(|lane| count(&crowd, lane));
+    assert_eq!((crowd.len(), counts), (800, [250, 250, 250, 50]));
 }
 
 #[test]
@@ -279,7 +280,7 @@ fn times_at_the_edge_are_cut_and_bytes_that_are_no_text_are_replaced() {
     let expected = [
         format!("701/1 slice `\u{fffd}uge` 0..{}", (1_u64 << 63) / 1_000),
         format!("701/1 `edge (2)` slice `endless` 0..{last}"),
-        format!("701/1 slice `negative` {}..{last}", last - BEFORE_PS.unsigned_abs() / 1_000),
+        format!("701/1 `edge (2)` slice `negative` {}..{last}", last - BEFORE_PS.unsigned_abs() / 1_000),
     ];
     assert_eq!(lines(&report), expected);
 }

@@ -1,7 +1,7 @@
 //! Walks over the events of a thread in order of time, whatever their order in the file.
 //!
-//! A thread is all lines of a plane that have one id. Events that are in order are streamed. Others are sorted, half a million at
-//! a time, and the lines are read once for each of these batches.
+//! A thread is all lines of a plane that have one id. Events that are in order are streamed. Others are sorted in batches, and the
+//! lines are read once for each of these.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -11,9 +11,6 @@ use crate::room::{self, OutOfMemory};
 use crate::xspace::Source;
 use crate::xspace::reader::{Event, each_event, each_event_body, read_times};
 use crate::xspace::window::{Extent, Window};
-
-/// How many events are sorted at a time, at 40 bytes each.
-const BATCH: usize = 1 << 19;
 
 /// When an event comes: by its start, the longer of two that start together first, then by its place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -86,20 +83,10 @@ fn are_in_order(runs: &[Run]) -> bool {
     })
 }
 
-/// Walks over the events of all runs in order of time. `read` reads an event and may note in `state` what it says; then `each` is
+/// Walks over the events of all runs in order of time. Where they are out of order, `batch` of them are sorted at a time, at 40 bytes
+/// each. `read` reads an event and may note in `state` what it says; then `each` is
 /// called with the event, its start and its duration, in picoseconds.
 pub(super) fn each_in_order<'s, S>(
-    window: &mut Window<'s>,
-    source: &'s dyn Source,
-    runs: &[Run],
-    state: &mut S,
-    read: impl Fn(&mut Window<'s>, &mut S, Extent) -> Result<Event>,
-    each: impl FnMut(&mut Window<'s>, &mut S, &Event, u64, u64) -> Result<()>,
-) -> Result<()> {
-    each_in_batches(window, source, runs, BATCH, state, read, each)
-}
-
-fn each_in_batches<'s, S>(
     window: &mut Window<'s>,
     source: &'s dyn Source,
     runs: &[Run],
@@ -216,7 +203,7 @@ mod tests {
         for batch in [1, 2, 3, 100] {
             let mut found = Vec::new();
             let read = |window: &mut Window<'_>, _: &mut (), body| read_event(window, body);
-            each_in_batches(&mut window, &source, &[run], batch, &mut (), read, |_, (), event, start, duration| {
+            each_in_order(&mut window, &source, &[run], batch, &mut (), read, |_, (), event, start, duration| {
                 found.push((event.metadata_id, start, duration));
                 Ok(())
             })

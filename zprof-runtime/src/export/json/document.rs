@@ -7,7 +7,7 @@ use super::event::{Args, Shown, write_event};
 use super::limit::{Kept, Place};
 use super::names::Names;
 use super::output::{Output, Style};
-use super::threads::Threads;
+use super::threads::{Threads, shown_tid};
 use super::{JsonOptions, JsonSummary};
 use crate::export::about::{About, Process};
 use crate::export::axis::{Axes, Axis, Member};
@@ -211,7 +211,7 @@ impl<'s, 'o> Document<'s, 'o> {
                         plane.lines = Some(lines);
                     }
                 }
-                write_process(window, out, &head, &threads)?;
+                write_process(window, out, &head, &threads, self.style)?;
             }
         }
         Ok(())
@@ -439,6 +439,7 @@ fn write_process(
     out: &mut Output<'_>,
     head: &ProcessHead<'_>,
     threads: &BTreeMap<u32, Thread>,
+    style: Style,
 ) -> Result<()> {
     let ProcessHead { pid, sort_index, host, mut name, process } = *head;
     let mut prefix = host.map_or_else(String::new, |host| format!("{host} "));
@@ -458,7 +459,8 @@ fn write_process(
     let shown_pid = pid.to_string();
     for (tid, thread) in threads {
         let index = if thread.sort_index == 0 { *tid } else { thread.sort_index };
-        write_thread(window, out, (&shown_pid, *tid), (thread.name, ""), index)?;
+        let tid = if style == Style::Exact { shown_tid(*tid, |tid| threads.contains_key(&tid)) } else { *tid };
+        write_thread(window, out, (&shown_pid, tid), (thread.name, ""), index)?;
     }
     Ok(())
 }

@@ -19,9 +19,9 @@
 //! |---|---|
 //! | processes | the first plane `/host:CPU`; then the planes `/device:GPU:…`, or if there are none `/device:TPU:…`, or `/device:CUSTOM:…` |
 //! | P | 701 for the host, or the id of its process if `Task Environment` has the name and the id of the program; else 1 + the plane's id; an id that is taken, or that is not in 1 to 2^31 - 1, becomes one from 10001 on |
-//! | T | the low 32 bits of display_id, or of id where display_id is 0; lines of a plane with one T are one thread, and the last name is its name |
+//! | T | the low 32 bits of display_id, or of id where display_id is 0, and 2,000,000,000 where that is 0, which readers take for P; lines of a plane with one T are one thread, and the last name is its name |
 //! | I | on the host the line's place in its plane, from 1; elsewhere T |
-//! | ts, dur | µs, exact to the nanosecond: both ends are rounded down, but dur is at least 1 ps. An event starts at (timestamp_ns · 1000 + offset_ps) mod 2^64 ps on the axis of the document (see [`axis`](super::axis)) |
+//! | ts, dur | µs: both ends rounded down to ns, but dur is at least 1 ps; from 2^42 µs on, which are 51 days, to µs, and what reaches beyond ends there. An event starts at (timestamp_ns · 1000 + offset_ps) mod 2^64 ps on the axis of the document (see [`axis`](super::axis)) |
 //! | name | display_name of the event's metadata, with `name` as argument `long_name`; `name` where it is empty; a stat `step_name` is put above both |
 //! | args | the stats of the metadata, then the event's: the last of a name counts; sorted by name, every value a string |
 //!
@@ -127,9 +127,9 @@ pub(super) const HIDDEN_STATS: [&str; 8] = ["_pt", "_p", "_ct", "_c", "_r", "flo
 /// Shown are the host and the accelerators, as TensorFlow's trace viewer shows them. Stats called `_pt`, `_p`, `_ct`,
 /// `_c`, `_r`, `flops`, `program_id` and `symbol_id` are for programs and do not appear; the XSpace keeps them.
 ///
-/// Memory is bounded by the names, line headers and event metadata of the largest plane and at most 64 MiB, however many
-/// events there are. A line whose events are not in order of time is read once more for each half million of them. `out` gets
-/// large pieces and needs no buffer of its own.
+/// Memory is bounded by the names, line headers and event metadata of the largest plane and at most 8 MiB, however many
+/// events there are. A line whose events are not in order of time is read once more for each 65,536 of them. `out` gets large
+/// pieces and needs no buffer of its own.
 ///
 /// # Errors
 /// [`ErrorKind::InvalidData`] if the bytes are not an XSpace, with the offset and the reason; [`ErrorKind::Io`] if

@@ -52,6 +52,21 @@ impl Style {
     }
 }
 
+/// 2^42 µs, which are 51 days. Below, each nanosecond in microseconds is told from the next one in a double.
+const READABLE_PS: u64 = (1 << 42) * 1_000_000;
+
+/// Start and duration of an event as readers can tell them, from its two ends.
+///
+/// Readers take `ts` and `dur` as doubles, and round each by itself to nanoseconds. So that what nests in picoseconds nests for them
+/// too, both ends are rounded down to nanoseconds. An event that reaches beyond the times in which a double tells nanoseconds apart
+/// ends there, and one that begins beyond has ends in whole microseconds, which doubles hold exactly.
+#[inline]
+fn readable(start_ps: u64, end_ps: u64) -> (u64, u64) {
+    let (unit, end_ps) = if start_ps < READABLE_PS { (1_000, end_ps.min(READABLE_PS)) } else { (1_000_000, end_ps) };
+    let start_ps = start_ps - start_ps % unit;
+    (start_ps, end_ps - end_ps % unit - start_ps)
+}
+
 /// Gathers JSON and writes it in batches.
 pub(super) struct Output<'w> {
     out: &'w mut dyn Write,
@@ -84,25 +99,23 @@ impl<'w> Output<'w> {
     }
 
     /// Puts a start and a duration, in picoseconds, as the members `ts` and `dur`, in microseconds.
-    ///
-    /// Readers count in nanoseconds, and round each of the two numbers by itself. So that what nests in picoseconds nests for them
-    /// too, both ends are rounded down here, as in Perfetto's format.
     #[inline]
     pub(super) fn put_times(&mut self, start_ps: u64, duration_ps: u64) {
+        let (start_ps, duration_ps) = match self.style {
+            Style::Exact => readable(start_ps, start_ps.saturating_add(duration_ps)),
+            Style::Tsl => (start_ps, duration_ps),
+        };
         self.put(br#","ts":"#);
+        self.put_micros(start_ps);
+        self.put(br#","dur":"#);
+        self.put_micros(duration_ps.max(1));
+    }
+
+    #[inline]
+    fn put_micros(&mut self, ps: u64) {
         match self.style {
-            Style::Exact => {
-                let start = start_ps - start_ps % 1_000;
-                let end_ps = start_ps.saturating_add(duration_ps);
-                put_micros(&mut self.buffer, start);
-                self.put(br#","dur":"#);
-                put_micros(&mut self.buffer, (end_ps - end_ps % 1_000 - start).max(1));
-            }
-            Style::Tsl => {
-                put_rounded_micros(&mut self.buffer, start_ps);
-                self.put(br#","dur":"#);
-                put_rounded_micros(&mut self.buffer, duration_ps.max(1));
-            }
+            Style::Exact => put_micros(&mut self.buffer, ps),
+            Style::Tsl => put_rounded_micros(&mut self.buffer, ps),
         }
     }
 
@@ -174,5 +187,32 @@ impl<'w> Output<'w> {
         self.out.write_all(&self.buffer).map_err(|error| Error::io("failed to write the JSON", error))?;
         self.buffer.clear();
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_ends_of_an_event_are_what_a_double_can_hold() {
+        let rows = [
+            ((400, 3_400), (0, 3_000)),
+            ((1_999, 2_000), (1_000, 1_000)),
+            ((1_001, 1_999), (1_000, 0)),
+            ((READABLE_PS - 1, READABLE_PS), (READABLE_PS - 1_000, 1_000)),
+            ((5_500, u64::MAX), (5_000, READABLE_PS - 5_000)),
+            ((READABLE_PS + 1_999_999, READABLE_PS + 2_000_000), (READABLE_PS + 1_000_000, 1_000_000)),
+        ];
+        for ((start_ps, end_ps), expected) in rows {
+            assert_eq!(readable(start_ps, end_ps), expected);
+        }
+        // The reader's arithmetic gives back each nanosecond, up to the last.
+        for ns in [1, 999, 123_456_789, READABLE_PS / 1_000 - 1, READABLE_PS / 1_000] {
+            let mut text = Vec::new();
+            put_micros(&mut text, ns * 1_000);
+            let micros: f64 = String::from_utf8(text).expect("is ASCII").parse().expect("is a number");
+            assert_eq!((micros * 1_000.0).round() as u64, ns);
+        }
     }
 }

@@ -21,8 +21,19 @@ use crate::xspace::Source;
 use crate::xspace::reader::{each_line_with, read_event};
 use crate::xspace::window::{Extent, Window};
 
+/// How many events are sorted at a time: few, since programs write a JSON when they stop.
+const BATCH: usize = 1 << 16;
 /// Ids of lanes begin here, where neither a system nor a session has threads.
 const FIRST_LANE_TID: u32 = 2_000_000_001;
+
+/// Id of a thread in the document. Perfetto takes thread 0 for the main thread of its process, so a thread of that id, of which
+/// devices have one, gets the first id that is free in place of it.
+pub(super) fn shown_tid(tid: u32, is_taken: impl Fn(u32) -> bool) -> u32 {
+    if tid != 0 {
+        return tid;
+    }
+    (FIRST_LANE_TID - 1..).find(|tid| !is_taken(*tid)).unwrap_or(tid)
+}
 
 /// Writes the events of all threads.
 pub(super) struct Threads<'d, 'w> {
@@ -102,19 +113,21 @@ impl<'d, 'w> Threads<'d, 'w> {
     ) -> Result<()> {
         let names = Names::load(window, plane.header.body, style)?;
         let (threads, places) = self.threads(window, plane, axis)?;
-        let mut free = FreeTids { next: FIRST_LANE_TID, taken: &places };
+        let zero = shown_tid(0, |tid| places.contains_key(&tid));
+        let mut free = FreeTids { next: FIRST_LANE_TID.max(zero + 1), taken: &places };
         for thread in &threads {
-            let place = Place { part, plane: number, pid: plane.shown_pid, tid: thread.tid };
+            let tid = if thread.tid == 0 { zero } else { thread.tid };
+            let place = Place { part, plane: number, pid: plane.shown_pid, tid };
             let mut row = Row {
                 thread,
                 place,
                 allocator: LaneAllocator::new(LaneLimits::VIEWER),
-                tids: vec![thread.tid],
+                tids: vec![tid],
                 lanes: 1,
                 last_ps: 0,
             };
             let read = |window: &mut Window<'s>, _: &mut (), body| read_event(window, body);
-            each_in_order(window, source, &thread.runs, &mut (), read, |window, (), event, start_ps, _| {
+            each_in_order(window, source, &thread.runs, BATCH, &mut (), read, |window, (), event, start_ps, _| {
                 let kind = names.kind(event.metadata_id);
                 let mut shown = Shown { names: &names, place, event, kind, start_ps };
                 if !self.keeps(&shown) {

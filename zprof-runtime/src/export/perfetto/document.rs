@@ -21,6 +21,9 @@ use crate::xspace::reader::{Event, each_event};
 use crate::xspace::window::{Extent, Window};
 use crate::{Error, Result};
 
+/// How many events are sorted at a time.
+const BATCH: usize = 1 << 19;
+
 /// The planes that a trace shows, of all hosts.
 pub(super) struct Document<'s, 'o> {
     parts: Vec<Part<'s>>,
@@ -190,6 +193,7 @@ impl Writer<'_, '_> {
                     window,
                     *source,
                     &thread.runs,
+                    BATCH,
                     &mut args,
                     read,
                     |window, args, event, start, duration| self.event(window, &mut row, args, event, (start, duration)),
