@@ -36,6 +36,13 @@ fn a_stop_can_be_tried_again_when_there_is_room() {
 }
 
 #[test]
+fn a_stop_that_can_open_no_file_says_nothing_of_the_clock() {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let (stdout, stderr) = play("no-descriptors", folder.path());
+    assert_eq!((stdout.as_str(), stderr.as_str()), ("Io 1 []\n", ""));
+}
+
+#[test]
 fn a_profile_whose_json_has_no_room_is_there_without_it() {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let (stdout, stderr) = play("json-limit", folder.path());

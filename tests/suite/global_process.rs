@@ -131,6 +131,12 @@ fn forks_while_other_threads_hold_locks_never_hang() {
 }
 
 #[test]
+fn handlers_of_forks_with_scopes_never_wait_for_their_own_thread() {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    play("fork-handlers", folder.path());
+}
+
+#[test]
 fn what_threads_of_the_parent_have_takes_no_memory_of_the_child() {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     play("fork-full", folder.path());

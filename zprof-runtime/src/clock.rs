@@ -19,7 +19,13 @@ pub(crate) enum Source {
 impl Source {
     /// The best source that can be trusted here, and now: a system may lose its trust in a counter at any time.
     pub(crate) fn detect() -> Self {
-        if counter::is_trusted() { Self::Counter } else { Self::System }
+        if counter::is_trusted() == Some(true) { Self::Counter } else { Self::System }
+    }
+
+    /// Whether the system says that this source, which it trusted once, cannot be trusted any more. `false` where it cannot be
+    /// asked, as where no more files can be opened: that says nothing of the source.
+    pub(crate) fn is_distrusted(self) -> bool {
+        self == Self::Counter && counter::is_trusted() == Some(false)
     }
 
     /// The present tick.
@@ -52,8 +58,9 @@ mod counter {
         unsafe { std::arch::x86_64::_rdtsc() }
     }
 
-    pub(super) fn is_trusted() -> bool {
-        is_invariant() && super::kernel_trusts("tsc")
+    /// `None` where the system cannot be asked.
+    pub(super) fn is_trusted() -> Option<bool> {
+        if is_invariant() { super::kernel_trusts("tsc") } else { Some(false) }
     }
 
     /// Leaf 0x8000_0007, EDX bit 8: the counter runs at one rate in every power state.
@@ -84,8 +91,8 @@ mod counter {
         ticks
     }
 
-    pub(super) fn is_trusted() -> bool {
-        true
+    pub(super) fn is_trusted() -> Option<bool> {
+        Some(true)
     }
 }
 
@@ -98,8 +105,8 @@ mod counter {
         super::system_ticks()
     }
 
-    pub(super) fn is_trusted() -> bool {
-        true
+    pub(super) fn is_trusted() -> Option<bool> {
+        Some(true)
     }
 }
 
@@ -111,22 +118,22 @@ mod counter {
         super::system_ticks()
     }
 
-    pub(super) fn is_trusted() -> bool {
-        false
+    pub(super) fn is_trusted() -> Option<bool> {
+        Some(false)
     }
 }
 
 /// Linux takes a counter off its list of clock sources when it finds it unstable; other systems do not say.
 #[cfg(all(target_os = "linux", target_arch = "x86_64", not(miri)))]
-fn kernel_trusts(name: &str) -> bool {
-    std::fs::read_to_string("/sys/devices/system/clocksource/clocksource0/available_clocksource")
-        .is_ok_and(|list| list.split_whitespace().any(|source| source == name))
+fn kernel_trusts(name: &str) -> Option<bool> {
+    let list = std::fs::read_to_string("/sys/devices/system/clocksource/clocksource0/available_clocksource").ok()?;
+    Some(list.split_whitespace().any(|source| source == name))
 }
 
 #[cfg(all(not(target_os = "linux"), target_arch = "x86_64", not(miri)))]
-fn kernel_trusts(_name: &str) -> bool {
+fn kernel_trusts(_name: &str) -> Option<bool> {
     // Hypervisors of other systems announce an invariant counter that is not one across processors.
-    cfg!(target_os = "macos")
+    Some(cfg!(target_os = "macos"))
 }
 
 /// Nanoseconds of the monotonic clock: on Linux and macOS it is slewed as the wall clock is, but never set.

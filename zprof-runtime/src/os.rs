@@ -166,36 +166,24 @@ fn is_main() -> bool {
 }
 
 /// Whether the calling thread is in a signal handler, where it must not allocate nor wait for a lock: what it has interrupted
-/// may be the allocator, or may have the lock. One call of the system, where the thread is in none.
+/// may be the allocator, or may have the lock. One call of the system, where the thread blocks no signals.
 ///
-/// While a handler runs, its signal is blocked. So a thread whose signal mask is one that it has had outside of handlers is in
-/// none now: the signals in that mask cannot have been delivered. Only another mask is a reason to look for the frame of a
-/// signal on the stack. A handler that was installed with `SA_NODEFER` is not seen.
+/// While a handler runs, its signal is blocked. So a thread that blocks no signals is in no handler. One that blocks some may
+/// be in a handler, or may have blocked them itself, and the mask does not tell which: a thread that had blocked a signal and
+/// unblocks it has the same mask again while it handles that signal. So the stack is searched for the frame of a signal then.
+/// A handler that was installed with `SA_NODEFER` is not seen.
 #[cfg(all(unix, not(miri)))]
 #[allow(unsafe_code)] // no safe binding
 pub(crate) fn in_signal_handler() -> bool {
-    use std::cell::Cell;
-
     type Mask = [u8; size_of::<libc::sigset_t>()];
 
-    thread_local! {
-        /// The mask that the thread had last outside of handlers. Most threads block nothing.
-        static USUAL: Cell<Mask> = const { Cell::new([0; size_of::<libc::sigset_t>()]) };
-    }
     // Zeroed, since the system may write fewer bytes than the type has.
     let mut set = std::mem::MaybeUninit::<libc::sigset_t>::zeroed();
     // SAFETY: with no new mask the call only writes the present one, into memory for one.
     let status = unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, std::ptr::null(), set.as_mut_ptr()) };
     // SAFETY: each byte was set, to zero at least, and the two types have the same size.
     let mask = unsafe { std::mem::transmute_copy::<_, Mask>(&set) };
-    if status != 0 || mask == USUAL.get() {
-        return false;
-    }
-    let is_in = has_signal_frame();
-    if !is_in {
-        USUAL.set(mask);
-    }
-    is_in
+    status == 0 && mask.iter().any(|byte| *byte != 0) && has_signal_frame()
 }
 
 /// Whether the kernel has put the frame of a signal on the calling thread's stack.
@@ -277,6 +265,79 @@ pub(crate) fn without_signals<T>(spawn: impl FnOnce() -> T) -> T {
     spawn()
 }
 
+/// Blocks, in the calling thread, the signal that a write past the process's limit of file sizes (`ulimit -f`) sends. Its default
+/// effect ends the process, which would not have met the limit without a profile. While this lives, such a write is an error,
+/// as on a disk that is full. When it is dropped, a signal that came meanwhile is taken away, and the mask is as before.
+#[cfg(all(any(target_os = "linux", target_os = "android", target_os = "freebsd"), not(miri)))]
+pub(crate) struct FileLimit {
+    old: libc::sigset_t,
+    /// A signal waited already, which is the program's.
+    was_pending: bool,
+}
+
+#[cfg(all(any(target_os = "linux", target_os = "android", target_os = "freebsd"), not(miri)))]
+#[allow(unsafe_code)] // no safe binding
+mod file_limit {
+    use std::mem::MaybeUninit;
+    use std::ptr::null_mut;
+
+    use super::FileLimit;
+
+    type Set = MaybeUninit<libc::sigset_t>;
+
+    /// The set of this signal alone.
+    fn signal() -> Set {
+        let mut set = Set::zeroed();
+        // SAFETY: the pointer is to memory for a set.
+        unsafe { libc::sigemptyset(set.as_mut_ptr()) };
+        // SAFETY: the set has just been made, and the signal is one that the system knows.
+        unsafe { libc::sigaddset(set.as_mut_ptr(), libc::SIGXFSZ) };
+        set
+    }
+
+    fn is_pending() -> bool {
+        let mut pending = Set::zeroed();
+        // SAFETY: the pointer is to memory for a set.
+        unsafe { libc::sigpending(pending.as_mut_ptr()) };
+        // SAFETY: the set is one, of zeros at least.
+        unsafe { libc::sigismember(pending.as_ptr(), libc::SIGXFSZ) == 1 }
+    }
+
+    impl FileLimit {
+        pub(crate) fn block() -> Self {
+            let was_pending = is_pending();
+            let mut old = Set::zeroed();
+            // SAFETY: the one set was made, and the other is memory for one.
+            unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, signal().as_ptr(), old.as_mut_ptr()) };
+            // SAFETY: all bits zero are a valid set, and so is what the system has written.
+            Self { old: unsafe { old.assume_init() }, was_pending }
+        }
+    }
+
+    impl Drop for FileLimit {
+        fn drop(&mut self) {
+            if !self.was_pending && is_pending() {
+                let no_time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+                // SAFETY: the set was made, the time is live, and nobody asks for the signal's account. This waits for nothing.
+                unsafe { libc::sigtimedwait(signal().as_ptr(), null_mut(), &raw const no_time) };
+            }
+            // SAFETY: the mask is the one that the thread had.
+            unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.old, null_mut()) };
+        }
+    }
+}
+
+/// This system sends no such signal, or lets nobody take it away again.
+#[cfg(not(all(any(target_os = "linux", target_os = "android", target_os = "freebsd"), not(miri))))]
+pub(crate) struct FileLimit;
+
+#[cfg(not(all(any(target_os = "linux", target_os = "android", target_os = "freebsd"), not(miri))))]
+impl FileLimit {
+    pub(crate) fn block() -> Self {
+        Self
+    }
+}
+
 /// There are no signal handlers here that run on top of other code of their thread.
 #[cfg(any(not(unix), miri))]
 pub(crate) fn in_signal_handler() -> bool {
@@ -294,6 +355,45 @@ mod tests {
     use std::thread;
 
     use super::*;
+
+    #[cfg(all(unix, not(target_arch = "arm"), not(miri)))]
+    #[test]
+    #[allow(unsafe_code)] // installs a handler
+    fn a_handler_of_a_signal_that_its_thread_has_blocked_before_is_seen() {
+        use std::ffi::c_int;
+        use std::mem::MaybeUninit;
+        use std::ptr::null_mut;
+        use std::sync::atomic::{AtomicU32, Ordering};
+
+        static SEEN: AtomicU32 = AtomicU32::new(0);
+
+        extern "C" fn handler(_: c_int) {
+            SEEN.fetch_add(if in_signal_handler() { 1 } else { 100 }, Ordering::Relaxed);
+        }
+
+        // On a thread of its own, whose mask nobody else needs.
+        let work = || {
+            let mut set = MaybeUninit::<libc::sigset_t>::zeroed();
+            // SAFETY: the pointer is to memory for a set.
+            unsafe { libc::sigemptyset(set.as_mut_ptr()) };
+            // SAFETY: the set has just been made, and the signal is one that the system knows.
+            unsafe { libc::sigaddset(set.as_mut_ptr(), libc::SIGURG) };
+            let handler: extern "C" fn(c_int) = handler;
+            // SAFETY: the handler takes what a handler gets, and calls only what it may.
+            unsafe { libc::signal(libc::SIGURG, handler as libc::sighandler_t) };
+            for _ in 0..2 {
+                // SAFETY: the set is live, and the old mask is not asked for.
+                unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, set.as_ptr(), null_mut()) };
+                assert!(!in_signal_handler());
+                // SAFETY: as above.
+                unsafe { libc::pthread_sigmask(libc::SIG_UNBLOCK, set.as_ptr(), null_mut()) };
+                // SAFETY: raise only sends a signal, which is handled before it returns.
+                unsafe { libc::raise(libc::SIGURG) };
+            }
+        };
+        thread::spawn(work).join().expect("no panic");
+        assert_eq!(SEEN.load(Ordering::Relaxed), 2);
+    }
 
     #[test]
     fn a_thread_has_one_id_and_no_other_thread_has_it() {

@@ -5,7 +5,7 @@ use std::hint::black_box;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc;
+use std::sync::{Arc, Barrier, mpsc};
 use std::{env, fs, thread};
 
 use prost::Message as _;
@@ -25,6 +25,8 @@ fn main() -> Outcome {
         ["fork", folder] => fork(Path::new(folder)),
         ["fork-storm", folder] => fork_storm(Path::new(folder)),
         ["fork-early", _] => fork_early(),
+        ["fork-handlers", folder] => fork_handlers(Path::new(folder)),
+        ["no-descriptors", folder] => no_descriptors(Path::new(folder)),
         ["fork-full", folder] => fork_full(Path::new(folder)),
         ["fork-resident", folder] => fork_resident(Path::new(folder)),
         ["fork-open", folder, keep] => fork_open(Path::new(folder), keep.parse()?),
@@ -287,6 +289,52 @@ fn fork_early() -> Outcome {
     })
 }
 
+/// Forks from threads without a scope so far, in a program whose own handlers of forks have scopes. These handlers were there
+/// before the recorder's, so that they run while it holds its locks.
+#[allow(unsafe_code)] // there is no safe pthread_atfork
+fn fork_handlers(folder: &Path) -> Outcome {
+    extern "C" fn handler() {
+        for n in 0..5000_u32 {
+            zprof::scope!("in handler", n, {});
+        }
+    }
+    // SAFETY: the function takes nothing, never unwinds, and lives as long as the program.
+    assert_eq!(unsafe { libc::pthread_atfork(Some(handler), Some(handler), Some(handler)) }, 0);
+    // SAFETY: alarm only sets a timer. A fork that hangs shall not take the test with it.
+    unsafe { libc::alarm(60) };
+    let options = ProfilerOptions::default().directives("actor=verbose,other=off");
+    let mut profiler = profiler(folder, options)?;
+    profiler.start()?;
+    let fork = || in_child(|| Ok((0..5000_u32).for_each(|n| zprof::scope!("in child", n, {})))).is_ok();
+    let forked = (0..4).map(|_| thread::spawn(fork).join()).filter(|forked| matches!(forked, Ok(true))).count();
+    assert_eq!(forked, 4);
+    let profile = profiler.stop()?.ok_or("no session")?;
+    // Before and after each fork.
+    assert_eq!(profile.scopes + profile.dropped_scopes, 4 * 2 * 5000);
+    Ok(())
+}
+
+/// Stops while no more files can be opened, and again when they can. Says how the first stop failed, and the warnings of the
+/// second.
+fn no_descriptors(folder: &Path) -> Outcome {
+    let mut profiler = profiler(folder, ProfilerOptions::default())?;
+    profiler.start()?;
+    zprof::scope!("once", {});
+    let mut files = Vec::new();
+    let full = loop {
+        match fs::File::open("/dev/null") {
+            Ok(file) => files.push(file),
+            Err(error) => break error,
+        }
+    };
+    assert_eq!(full.raw_os_error(), Some(libc::EMFILE));
+    let error = profiler.stop().err().ok_or("files could be opened")?;
+    drop(files);
+    let profile = profiler.stop()?.ok_or("no session")?;
+    println!("{:?} {} {:?}", error.kind(), profile.scopes, profile.warnings);
+    Ok(())
+}
+
 /// Forks when another thread has filled all memory: what that thread has is not the child's.
 fn fork_full(folder: &Path) -> Outcome {
     let options = ProfilerOptions::default().max_buffer_bytes(1 << 20).prefault_bytes(0);
@@ -328,6 +376,9 @@ fn resident() -> Result<u64, Box<dyn Error>> {
 fn memory_returned(folder: &Path) -> Outcome {
     const THREADS: u32 = 4;
     const SCOPES: u32 = 200_000;
+    // So many that their last chunks are more than may stay; each records more than small chunks hold.
+    const WAITING: u32 = 200;
+    const A_FEW: u32 = 1000;
     let (quit, may_quit) = mpsc::channel::<()>();
     let (ready, is_ready) = mpsc::channel();
     let stays = thread::spawn(move || {
@@ -335,9 +386,22 @@ fn memory_returned(folder: &Path) -> Outcome {
         ready.send(()).is_ok() && may_quit.recv().is_ok()
     });
     is_ready.recv()?;
+    let barrier = Arc::new(Barrier::new(WAITING as usize + 1));
+    let wait = |barrier: Arc<Barrier>| {
+        move || {
+            // For the session to start, to stop, and to be over.
+            barrier.wait();
+            (0..A_FEW).for_each(|n| zprof::scope!("waits", n, {}));
+            barrier.wait();
+            barrier.wait();
+        }
+    };
+    let waiting: Vec<_> = (0..WAITING).map(|_| thread::spawn(wait(Arc::clone(&barrier)))).collect();
     let before = resident()?;
     let mut profiler = profiler(folder, ProfilerOptions::default())?;
     profiler.start()?;
+    barrier.wait();
+    barrier.wait();
     let threads: Vec<_> = (0..THREADS)
         .map(|_| thread::spawn(|| (0..SCOPES).for_each(|n| zprof::scope!("fills", n, twice = 2 * n, {}))))
         .collect();
@@ -346,10 +410,13 @@ fn memory_returned(folder: &Path) -> Outcome {
     }
     let full = resident()?;
     let profile = profiler.stop()?.ok_or("no session")?;
-    assert_eq!((profile.scopes, profile.dropped_scopes), (u64::from(THREADS * SCOPES), 0));
+    let scopes = THREADS * SCOPES + WAITING * A_FEW;
+    assert_eq!((profile.scopes, profile.dropped_scopes), (u64::from(scopes), 0));
     drop(profiler);
     println!("{} {}", full.saturating_sub(before), resident()?.saturating_sub(before));
+    barrier.wait();
     quit.send(())?;
+    waiting.into_iter().try_for_each(|thread| thread.join()).map_err(|_| "a panic")?;
     stays.join().map_err(|_| "a panic")?;
     Ok(())
 }
@@ -496,8 +563,12 @@ fn fork_storm(folder: &Path) -> Outcome {
 /// Lets no file grow past so many bytes; writes fail then.
 #[allow(unsafe_code)] // there is no safe setrlimit
 fn limit(bytes: libc::rlim_t) -> i32 {
+    // Linux lets a session block the signal of the limit.
+    #[cfg(not(target_os = "linux"))]
     // SAFETY: the signal is ignored, so that writes past the limit fail in place of ending the process.
-    unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
+    unsafe {
+        libc::signal(libc::SIGXFSZ, libc::SIG_IGN)
+    };
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: the pointer is to a live rlimit.
     unsafe { libc::getrlimit(libc::RLIMIT_FSIZE, &raw mut limit) };

@@ -48,6 +48,22 @@ fn a_ring_of_little_memory_keeps_the_last_records_too() {
 }
 
 #[test]
+fn a_bound_as_large_as_can_be_makes_rings_as_any_other() {
+    let bounds = [options().keep_last(Duration::MAX), options().keep_last_bytes(usize::MAX)];
+    for options in bounds {
+        let mut session = Session::new(options.max_buffer_bytes(200_000));
+        session.start();
+        for n in 0..20_000 {
+            zprof::scope!("item", n);
+        }
+        let snapshot = written(zprof::snapshot());
+        session.stop();
+        assert_eq!(snapshot.profile.dropped_scopes, 0);
+        assert_eq!(snapshot.lines[0].events.last().map(number), Some(19_999));
+    }
+}
+
+#[test]
 fn whatever_order_scopes_end_in_the_ring_knows_what_is_open() {
     for seed in 0..12 {
         let mut session = Session::new(options().keep_last_bytes(8 << 10));

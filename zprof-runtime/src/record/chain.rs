@@ -250,6 +250,21 @@ impl Locked<'_> {
         self.first
     }
 
+    /// Gives the memory of the slots back to the system, as far as it is whole pages, but for chunks that a reader has. The
+    /// chunks stay, since their writer may go on there; its slots read as zeros.
+    ///
+    /// # Safety
+    ///
+    /// Nobody may need what is in the chunks.
+    #[cfg(not(zprof_loom))]
+    pub(crate) unsafe fn purge(&self) {
+        let links = std::iter::successors(self.first(), |link| link.next());
+        for link in links.filter(|link| !link.is_read()) {
+            // SAFETY: nobody needs what is in the slots, says the caller.
+            unsafe { link.purge_slots() };
+        }
+    }
+
     /// Position at which the oldest chunk begins.
     pub(crate) fn start(&self) -> Option<u64> {
         self.first().map(Link::base)

@@ -165,8 +165,8 @@ impl<'a> Link<'a> {
 
     /// Whether a reader has it too.
     pub(crate) fn is_read(self) -> bool {
-        // Relaxed: only asked for an estimate.
-        self.chunk().holds.load(Ordering::Relaxed) != 1
+        // Acquire pairs with the Release in `ChunkBox::release`: a reader that has gone reads no more.
+        self.chunk().holds.load(Ordering::Acquire) != 1
     }
 
     /// A hold of one's own.
@@ -188,6 +188,20 @@ impl<'a> Link<'a> {
 
     pub(crate) fn as_ptr(self) -> *mut Chunk {
         self.0.as_ptr()
+    }
+
+    /// Gives the pages that hold nothing but slots back to the system. The slots read as zeros then.
+    ///
+    /// # Safety
+    ///
+    /// Nobody may need what is in the slots.
+    #[cfg(not(zprof_loom))]
+    pub(crate) unsafe fn purge_slots(self) {
+        // SAFETY: the slots follow the head in the same allocation; a head is a multiple of its alignment, 64.
+        let slots = unsafe { self.0.add(1) }.cast::<u8>();
+        let bytes = self.bytes() - size_of::<Chunk>();
+        // SAFETY: the range is that of the slots, and nobody needs what they hold, says the caller.
+        unsafe { memory::purge(slots, bytes) };
     }
 }
 

@@ -50,6 +50,19 @@ pub(crate) fn watch() -> io::Result<()> {
     }
 }
 
+/// Whether the calling thread has the recorder's locks because it forks. Other libraries' handlers of `pthread_atfork` run
+/// between ours and may have scopes: these must not wait for a lock, which their own thread has.
+#[cfg(unix)]
+pub(crate) fn is_forking() -> bool {
+    hooks::FORKING.get()
+}
+
+/// Nothing forks here.
+#[cfg(not(unix))]
+pub(crate) fn is_forking() -> bool {
+    false
+}
+
 /// Nothing forks here.
 #[cfg(not(unix))]
 pub(crate) fn watch() -> io::Result<()> {
@@ -84,6 +97,8 @@ mod hooks {
     std::thread_local! {
         /// Without a destructor, so that a fork may come from a thread's last breath.
         static HELD: Cell<Option<ManuallyDrop<Held>>> = const { Cell::new(None) };
+        /// Whether the thread has the locks, or is about to have them.
+        pub(super) static FORKING: Cell<bool> = const { Cell::new(false) };
     }
 
     // Each of these may be called twice, where a process and its child have both asked for it. The second call does nothing.
@@ -93,6 +108,7 @@ mod hooks {
             HELD.set(Some(held));
             return;
         }
+        FORKING.set(true);
         let locks = (bridge::held::hold(), super::GATE.lock(), thread::SHARED.hold(), helper::hold(), annotate::hold());
         // With the locks, so that nobody else looks at the thread's chunks.
         HELD.set(Some(ManuallyDrop::new(Held { locks, heir: thread::heir() })));
@@ -100,11 +116,13 @@ mod hooks {
 
     pub(super) extern "C" fn in_parent() {
         drop(HELD.take().map(ManuallyDrop::into_inner));
+        FORKING.set(false);
     }
 
     pub(super) extern "C" fn in_child() {
         let Some(Held { locks, heir }) = HELD.take().map(ManuallyDrop::into_inner) else { return };
         drop(locks);
+        FORKING.set(false);
         thread::keep_only_this_thread(heir);
         annotate::after_fork();
     }

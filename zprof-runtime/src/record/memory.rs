@@ -63,7 +63,8 @@ mod system {
     ///
     /// # Safety
     ///
-    /// The range must be mapped by [`map`], and nobody may need what it holds.
+    /// The range must be mapped by [`map`] or [`map_exactly`], and nobody may need what it holds. Another thread may write
+    /// there at the same time.
     pub(crate) unsafe fn purge(at: NonNull<u8>, bytes: usize) {
         let page = page();
         let skipped = at.addr().get().next_multiple_of(page) - at.addr().get();

@@ -311,6 +311,33 @@ fn a_stop_that_is_overrun_shows_every_thread() {
 }
 
 #[test]
+fn memory_of_sessions_that_are_over_is_given_back_and_that_of_later_ones_is_not() {
+    let (shared, clock) = (Shared::new(), Clock::default());
+    let first = shared.open_session(ON, u64::MAX, Bounds::NONE);
+    let [ended, living] = [(); 2].map(|()| Thread::new(&shared, &clock, first));
+    [&ended, &living].iter().for_each(|thread| thread.items(2 * CHUNKFUL));
+    ended.end();
+    shared.close_session();
+    recycle(&shared, shared.streams(first.epoch(), || clock.now()).expect("there is memory"));
+    shared.give_back_memory(first.epoch());
+    let left = shared.all_logs().expect("there is memory");
+    assert!(matches!(left.as_slice(), [log] if Arc::ptr_eq(log, &living.log)), "{left:?}");
+
+    let second = shared.open_session(ON, u64::MAX, Bounds::NONE);
+    let (living, later) = (Thread { word: second, ..living }, Thread::new(&shared, &clock, second));
+    [&living, &later].iter().for_each(|thread| thread.items(2 * CHUNKFUL));
+    later.end();
+    shared.give_back_memory(first.epoch());
+    let stop = clock.now();
+    shared.close_session();
+    let streams = shared.streams(second.epoch(), || clock.now()).expect("there is memory");
+    let counts: Vec<_> = streams.iter().map(|stream| shown(stream, stop).len()).collect();
+    assert_eq!(counts, [2 * CHUNKFUL as usize; 2]);
+    recycle(&shared, streams);
+    finish(&shared, &[&living, &later]);
+}
+
+#[test]
 fn a_thread_that_only_has_scopes_open_is_shown_however_old_they_are() {
     let (shared, clock) = (Shared::new(), Clock::default());
     let word = shared.open_session(ON, u64::MAX, Bounds { ns: u64::MAX, bytes: 1 });

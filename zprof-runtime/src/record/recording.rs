@@ -140,7 +140,7 @@ impl Recording {
         }
         let streams = SHARED.streams(SHARED.word().epoch(), || self.live.source.now())?;
         let mut recorded = self.live.recorded(stop.tick, stop, streams)?;
-        recorded.is_distrusted = self.live.source != Source::System && Source::detect() != self.live.source;
+        recorded.is_distrusted = self.live.source.is_distrusted();
         recorded.steady.is_over = true;
         recorded.unmet = unmet;
         Ok(recorded)
@@ -269,6 +269,17 @@ pub(crate) fn allocated() -> usize {
 /// Whether the system had no memory for a chunk when it was asked last.
 pub(crate) fn is_short() -> bool {
     SHARED.pool.is_short()
+}
+
+/// The session that runs, or the last one.
+pub(crate) fn epoch() -> u32 {
+    SHARED.latest_epoch()
+}
+
+/// Frees what the recorder holds after session `epoch`, which is over and taken; no session runs, or a later one.
+pub(crate) fn free(epoch: u32) {
+    SHARED.give_back_memory(epoch);
+    SHARED.pool.trim(0);
 }
 
 /// Frees what the recorder holds beyond `keep` bytes of free chunks.

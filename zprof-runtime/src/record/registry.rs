@@ -2,6 +2,8 @@
 
 use super::chain::Bounds;
 use super::directives::Directives;
+#[cfg(not(zprof_loom))]
+use super::fork::is_forking;
 use super::log::{Estate, Gone, Log};
 use super::pool::Pool;
 use super::primitive::{Arc, AtomicU64, Mutex, Ordering, fence};
@@ -103,6 +105,12 @@ impl Word {
 /// Models have no signals.
 #[cfg(zprof_loom)]
 fn in_signal_handler() -> bool {
+    false
+}
+
+/// Models do not fork.
+#[cfg(zprof_loom)]
+fn is_forking() -> bool {
     false
 }
 
@@ -222,6 +230,13 @@ impl Shared {
         &self.state
     }
 
+    /// Number of the present session, or of the last one where there is none.
+    #[cfg(not(zprof_loom))]
+    pub(crate) fn latest_epoch(&self) -> u32 {
+        // Acquire pairs with the Release in `change`: whoever asks next whether a session runs knows of this one.
+        Word(self.state.load(Ordering::Acquire)).epoch()
+    }
+
     /// Whether `word` is of the present session, or of the last one where there is none.
     pub(crate) fn is_current(&self, word: Word) -> bool {
         // Acquire pairs with the Release in `open_session`: whoever drained the session before is done with it.
@@ -247,11 +262,12 @@ impl Shared {
     /// over gets a verdict of the next one, which is of use to nobody.
     #[cold]
     fn decide(&self, word: Word, site: &'static Site) -> bool {
-        // In a signal handler nobody may wait for a lock, which may be what the handler has interrupted. It is held for a moment
-        // only, so that the code that comes next outside of the handler finds it free.
+        // In a signal handler nobody may wait for a lock, which may be what the handler has interrupted, and in a handler of a
+        // fork the thread itself has it. It is held for a moment only, so that the code that comes next outside of the handler
+        // finds it free.
         let mut directives = match self.directives.try_lock() {
             Some(directives) => directives,
-            None if in_signal_handler() => {
+            None if in_signal_handler() || is_forking() => {
                 if self.is_current(word) {
                     self.count_interrupted(Interrupted::Scope);
                 }
@@ -365,7 +381,7 @@ impl Shared {
 
     /// Opens the next session: `flags` are the low bits of its state word, level included.
     pub(crate) fn open_session(&self, flags: u64, filter: u64, bounds: Bounds) -> Word {
-        self.forget_ended();
+        self.forget_ended(self.word().epoch());
         self.keep_ns.store(bounds.ns, Ordering::Relaxed);
         self.keep_bytes.store(bounds.bytes, Ordering::Relaxed);
         self.pool.keep_nothing();
@@ -383,16 +399,44 @@ impl Shared {
         Word(session)
     }
 
-    /// Gives up the threads that have ended: one by one, since what is freed is freed without the lock.
-    fn forget_ended(&self) {
-        let mut from = 0;
+    /// Gives up the threads that have ended, as far as they have recorded in no session after session `epoch`, which is over
+    /// and taken. Where there is no memory for that, they stay until the next time.
+    fn forget_ended(&self, epoch: u32) {
+        let _visit = self.visit.lock();
+        let mut ended: Vec<Arc<Log>> = Vec::new();
         loop {
             let mut logs = self.logs.lock();
-            let Some(at) = logs.iter().skip(from).position(|log| log.is_ended()) else { return };
-            from += at;
-            let log = logs.remove(from);
+            let count = logs.iter().filter(|log| log.is_ended()).count();
+            if count <= ended.capacity() {
+                // As many as there is room for, since another thread may have ended just now. The lists share each log, so that
+                // nothing is freed under the lock.
+                logs.retain(|log| {
+                    let goes = ended.len() < ended.capacity() && log.is_over(epoch);
+                    if goes {
+                        ended.push(Arc::clone(log));
+                    }
+                    !goes
+                });
+                break;
+            }
             drop(logs);
+            let Ok(more) = room::with_room(count) else { return };
+            ended = more;
+        }
+        for log in ended {
             log.reclaim(self);
+        }
+    }
+
+    /// Gives back what threads have of session `epoch`, which is over and taken: all of those that have ended, and what the
+    /// last chunks of the others take beside their first pages.
+    #[cfg(not(zprof_loom))]
+    pub(crate) fn give_back_memory(&self, epoch: u32) {
+        self.forget_ended(epoch);
+        let _visit = self.visit.lock();
+        // Where there is no memory to look, nothing goes now.
+        for log in self.all_logs().iter().flatten() {
+            log.purge(epoch);
         }
     }
 

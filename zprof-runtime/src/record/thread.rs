@@ -134,7 +134,7 @@ fn system_now() -> u64 {
 enum NoRoom {
     /// The memory limit is reached, or the thread is past its end.
     Full,
-    /// The thread would have to allocate or to wait, in a signal handler.
+    /// The thread would have to allocate or to wait, in a handler of a signal or of a fork.
     InHandler,
     /// The session of the record is over.
     Over,
@@ -295,8 +295,9 @@ impl Local {
         if self.writer.epoch() != word.epoch() && !SHARED.is_current(word) {
             return Err(NoRoom::Over);
         }
-        // What is interrupted may have a lock that is needed from here on, ours or the allocator's.
-        if in_signal_handler() {
+        // What is interrupted may have a lock that is needed from here on, ours or the allocator's; and so has a thread that
+        // forks.
+        if in_signal_handler() || super::fork::is_forking() {
             return Err(NoRoom::InHandler);
         }
         if let Stage::New = self.stage.get() {

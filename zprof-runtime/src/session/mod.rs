@@ -44,10 +44,10 @@ use self::warnings::{
 use crate::ENABLED;
 use crate::clock::realtime_ns;
 use crate::error::{Error, ErrorKind, Result};
-use crate::os;
+use crate::os::{self, FileLimit};
 use crate::pjrt::Plugin;
 use crate::record::directives::Directives;
-use crate::record::recording::{Forked, Recorded, Recording, Settings, trim};
+use crate::record::recording::{Forked, Recorded, Recording, Settings, epoch, free};
 use crate::room::{self, Room as _};
 use crate::warn::warn;
 use crate::xspace::join::Session;
@@ -196,7 +196,9 @@ impl Profiler {
             Error::io("failed to start the profiler: the exit of the process cannot be watched", error)
         })?;
         copies::announce();
+        let limit = FileLimit::block();
         let files = RunFiles::prepare(&self.options, realtime_ns())?;
+        drop(limit);
         if self.options.is_from_env {
             copies::warnings_of_end().for_each(warn);
         }
@@ -276,8 +278,8 @@ impl Profiler {
 /// address space is limited, the system says no more than that the resource is unavailable.
 #[cold]
 fn no_start(error: io::Error) -> Error {
-    const ADVICE: &str = "failed to start the profiler: no memory for its helper thread; give the process more memory, as by a \
-                          higher `ulimit -v`, or fewer threads";
+    const ADVICE: &str = "failed to start the profiler: the system has no memory for its helper thread, or allows no more threads; \
+                          give the process more memory, as by a higher `ulimit -v`, or more threads, as by a higher `ulimit -u`";
     let kind = if matches!(error.kind(), io::ErrorKind::OutOfMemory | io::ErrorKind::WouldBlock) {
         ErrorKind::OutOfMemory
     } else {
@@ -310,8 +312,10 @@ impl Drop for Profiler {
         if let Some(session) = self.session.take() {
             ongoing::forget(&session);
         }
+        // In this order: the session of that number is over then, and a session that starts meanwhile has another one.
+        let epoch = epoch();
         if Place::is_free() {
-            trim(0);
+            free(epoch);
         }
     }
 }
@@ -338,14 +342,17 @@ fn check(options: &ProfilerOptions) -> Result<()> {
 /// What these options mean for the recorder.
 fn settings(options: &ProfilerOptions) -> Result<Settings> {
     let level = u8::try_from(options.host_tracer_level).unwrap_or(u8::MAX);
+    // The largest number means that nothing is let go. A bound that is larger than any record still makes rings, which let the
+    // oldest records go at the memory limit.
+    let bound = |given: u64| given.min(u64::MAX - 1);
     Ok(Settings {
         directives: Directives::parse(&options.directives)?.with_default(level),
         filter: options.host_traceme_filter_mask.unwrap_or(u64::MAX),
         max_bytes: options.max_buffer_bytes,
         prefault_bytes: options.prefault_bytes,
-        keep_ns: options.keep_last.map(|time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)),
+        keep_ns: options.keep_last.map(|time| bound(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))),
         system_clock: options.system_clock,
-        keep_bytes: options.keep_last_bytes.map(|bytes| u64::try_from(bytes).unwrap_or(u64::MAX)),
+        keep_bytes: options.keep_last_bytes.map(|bytes| bound(u64::try_from(bytes).unwrap_or(u64::MAX))),
     })
 }
 

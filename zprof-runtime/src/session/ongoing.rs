@@ -16,6 +16,7 @@ use super::snapshot::{Inside, Running};
 use super::{Profile, Unwritten, convert, discard, lost};
 use crate::atomic::AtomicU64;
 use crate::error::Result;
+use crate::os::FileLimit;
 use crate::record::lock::Mutex;
 use crate::record::recording::{Recording, trim};
 
@@ -125,6 +126,7 @@ impl Ongoing {
         left: impl FnOnce(&Profile) -> Option<Content>,
     ) -> Result<Option<Profile>> {
         let _inside = Inside::enter();
+        let _limit = FileLimit::block();
         let Some(mut work) = Work::claim(self) else { return Ok(None) };
         let mut unwritten = match work.content.take() {
             None => return Ok(None),

@@ -15,7 +15,7 @@ use super::{Profile, Unwritten, assemble};
 use crate::ENABLED;
 use crate::atomic::AtomicU64;
 use crate::error::{Error, ErrorKind, Result};
-use crate::os::HAS_SESSIONS;
+use crate::os::{FileLimit, HAS_SESSIONS};
 use crate::record::lock::Mutex;
 use crate::record::recording::{Live, Recorded};
 use crate::room::OutOfMemory;
@@ -269,6 +269,7 @@ impl Captured {
     /// Writes the snapshot; `reason` is a warning in it. The session may have been stopped since it was captured.
     fn write(self, reason: Option<String>, turn: Turn) -> Result<Profile> {
         let Self { running, mut recorded, taking, .. } = self;
+        let _limit = FileLimit::block();
         let started = Instant::now();
         recorded.cut().map_err(no_memory)?;
         let mut files = running.files.snapshot()?;
@@ -328,6 +329,7 @@ fn capture_for_panic() -> Result<Option<Captured>> {
         return Ok(None);
     }
     let _inside = Inside::enter();
+    let _limit = FileLimit::block();
     let captured = Captured::take(|running| running.options.snapshot_on_panic && running.takes_panic())?;
     if let Some(captured) = &captured {
         captured.running.holds_panic.store(true, Ordering::Relaxed);

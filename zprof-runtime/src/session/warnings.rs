@@ -90,7 +90,7 @@ pub(super) fn warnings(
         warnings.push(format!("{orphans} scopes were dropped: they came from destructors of threads that had ended"));
     }
     let cause = "a signal handler, or the program's allocator, ran while the recorder was at work on the same thread, or a signal \
-                 handler came where the thread had to allocate first; a larger buffer changes nothing";
+                 handler, or a handler of a fork, came where the thread had to allocate first; a larger buffer changes nothing";
     if scopes != 0 {
         warnings.push(format!("{scopes} scopes were dropped: {cause}"));
     }

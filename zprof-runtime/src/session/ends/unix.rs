@@ -28,7 +28,7 @@ use libc::{
 
 use super::super::exit;
 use crate::atomic::AtomicU64;
-use crate::os::thread_id;
+use crate::os::{FileLimit, thread_id};
 use crate::record::recording::keep_out;
 use crate::record::{abort, silence};
 
@@ -423,6 +423,8 @@ extern "C" fn in_child() {
 /// this one. `false` where nobody read it for a second.
 pub(in super::super) fn say(text: &str) -> bool {
     let text = crate::display::line(text);
+    // Standard error may be a file.
+    let _limit = FileLimit::block();
     let mut ready = libc::pollfd { fd: libc::STDERR_FILENO, events: libc::POLLOUT, revents: 0 };
     // SAFETY: the pointer is to one live pollfd.
     let is_read = unsafe { libc::poll(&raw mut ready, 1, 1000) } == 1;
