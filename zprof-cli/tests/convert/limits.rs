@@ -162,3 +162,26 @@ fn a_signal_that_was_ignored_stays_so() {
     assert_eq!(child.wait().expect("ends").signal(), Some(15));
     assert_eq!(names(folder.path()), ["vm.xplane.pb"]);
 }
+
+#[test]
+fn a_file_of_any_size_is_refused_by_its_bytes() {
+    // A file system in memory has files of 2^63 - 1 bytes, and none of these takes any.
+    let folder = tempfile::tempdir_in("/dev/shm").expect("Linux has it");
+    let profile = folder.path().join("vm.xplane.pb");
+    for size in [1 << 62, (1 << 63) - 4096] {
+        std::fs::copy(super::fixture("jax_cpu_small.xplane.pb"), &profile).expect("is copied");
+        let file = File::options().write(true).open(&profile).expect("is there");
+        file.set_len(size).expect("files may be as long");
+        for format in ["json", "pftrace"] {
+            let error = super::convert([
+                profile.as_os_str(),
+                "--format".as_ref(),
+                format.as_ref(),
+                "-o".as_ref(),
+                "-".as_ref(),
+            ]);
+            let error = error.refused();
+            assert!(error.contains("begins with no field number: it is 0 or beyond 29 bits"), "{error}");
+        }
+    }
+}
