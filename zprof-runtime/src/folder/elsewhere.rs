@@ -24,6 +24,11 @@ pub fn is_alive(_process: u32) -> bool {
     true
 }
 
+/// There is only one space of numbers of processes here.
+pub(super) fn process_space() -> Option<u64> {
+    None
+}
+
 fn status_of_entry(metadata: &Metadata) -> Status {
     let kind = metadata.file_type();
     let kind = if kind.is_symlink() {
@@ -99,6 +104,12 @@ impl Handle {
 
     pub(super) fn status(&self, name: &OsStr) -> io::Result<Status> {
         fs::symlink_metadata(self.0.join(name)).map(|metadata| status_of_entry(&metadata))
+    }
+
+    /// Whose an entry is, is not known here.
+    #[allow(clippy::unused_self, clippy::unnecessary_wraps)] // other systems' use it and can fail
+    pub(super) fn keeps(&self, _entry: &Status) -> io::Result<bool> {
+        Ok(false)
     }
 
     pub(super) fn rename(&self, from: &OsStr, to: &OsStr) -> io::Result<()> {

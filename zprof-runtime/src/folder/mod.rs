@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 
 use crate::room;
 
-pub use self::draft::{Draft, protected, remove_abandoned};
+pub use self::draft::{Draft, obstacle, protected, remove_abandoned};
 pub use self::lock::{Lock, Locked, Owner};
 pub use self::system::{claim, is_alive, user};
 

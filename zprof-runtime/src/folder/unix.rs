@@ -54,6 +54,18 @@ pub fn is_alive(process: u32) -> bool {
     status == 0 || io::Error::last_os_error().raw_os_error() == Some(libc::EPERM)
 }
 
+/// The space in which processes have their numbers: containers have one each.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+pub(super) fn process_space() -> Option<u64> {
+    std::fs::metadata("/proc/self/ns/pid").ok().map(|space| space.ino())
+}
+
+/// There is only one space of numbers of processes here.
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+pub(super) fn process_space() -> Option<u64> {
+    None
+}
+
 /// A link that is not followed, or a folder that is not used: no error number is behind this one.
 fn refused(message: String) -> io::Error {
     io::Error::new(io::ErrorKind::PermissionDenied, message)
@@ -149,6 +161,14 @@ impl Handle {
             Kind::Other
         };
         Ok(Status { kind, user: found.st_uid, mode: mode & 0o7777, id })
+    }
+
+    /// Whether this user may not replace an entry because the folder is like `/tmp`, where that is its owner's to do.
+    pub(super) fn keeps(&self, entry: &Status) -> io::Result<bool> {
+        let folder = self.0.metadata()?;
+        // SAFETY: the function has no arguments and cannot fail.
+        let own = unsafe { libc::geteuid() };
+        Ok(folder.mode() & STICKY != 0 && own != 0 && ![folder.uid(), entry.user].contains(&own))
     }
 
     pub(super) fn rename(&self, from: &OsStr, to: &OsStr) -> io::Result<()> {
