@@ -147,6 +147,40 @@ fn folders_in_the_place_of_files_lose_no_profile() {
 }
 
 #[test]
+#[cfg(target_os = "linux")] // elsewhere the signal goes to the whole process
+fn a_limit_of_file_sizes_ends_no_program() {
+    let (folder, path, run) = temporary();
+    let limited = |limit: u32, command: &Command| {
+        // Without a file for the process's memory, which the limit is for, too.
+        let script = format!("ulimit -c 0; ulimit -f {limit}; exec \"$@\"");
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &script, "sh"]).arg(command.get_program()).args(command.get_args());
+        for (name, value) in command.get_envs() {
+            match value {
+                Some(value) => shell.env(name, value),
+                None => shell.env_remove(name),
+            };
+        }
+        let output = shell.output().expect("sh starts");
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        (output.status.code(), text(&output.stdout), text(&output.stderr))
+    };
+    let (code, told, said) = limited(0, &guest(&["sessions", &path, "2"]));
+    let failed = format!(
+        "failed to write the profile `{}`: File too large (os error 27)",
+        run.join("profiling.xplane.pb").display()
+    );
+    assert_eq!((code, told.lines().next()), (Some(0), Some(format!("stop: {failed}").as_str())), "{said}");
+    let mut command = guest(&["env"]);
+    command.env("ZPROF", folder.path().join("x.xplane.pb"));
+    let (code, told, said) = limited(0, &command);
+    assert_eq!((code, told.as_str()), (Some(0), "true\n"), "{said}");
+    assert!(said.contains("File too large (os error 27)"), "{said}");
+    assert_eq!(names(folder.path()), ["plugins"]);
+    assert_eq!(names(&run), [""; 0]);
+}
+
+#[test]
 fn processes_of_two_containers_are_told_apart() {
     let (_folder, path, run) = temporary();
     // Each has the number 1 in a space of its own, where this user can make one.

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use anyhow::{Context, Result, bail};
+use zprof_runtime::folder::SizeSignalHeld;
 use zprof_runtime::xspace::Source;
 
 use crate::files::{self, LazyFile};
@@ -283,6 +284,7 @@ fn spool_at_most(most: u64, from: &mut dyn Read, name: String, label: String) ->
             bail!("{name} is not an XSpace: its first byte, {:#04x}, begins no field of one", chunk[0]);
         }
     }
+    let _held = SizeSignalHeld::new();
     let mut file = tempfile::tempfile().with_context(|| format!("failed to create a temporary file for {name}"))?;
     let mut copied = 0_u64;
     while count > 0 {

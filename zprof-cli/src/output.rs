@@ -14,7 +14,7 @@ use anstream::AutoStream;
 use anyhow::{Context, Result, bail};
 use serde::Serialize;
 use zprof_runtime::display::printable;
-use zprof_runtime::folder::{self, Folder};
+use zprof_runtime::folder::{self, Folder, SizeSignalHeld};
 
 use crate::input::{Profile, SUFFIX};
 use crate::screen::{Screen, styled};
@@ -102,6 +102,8 @@ impl Target {
 
     /// Has `write` write there. Of a file nothing stays if it fails, and an older one stays as it was.
     pub(crate) fn write<T>(&self, write: impl FnOnce(&mut dyn Write) -> Result<T>) -> Result<T> {
+        // A file that is longer than it may be is an error, which leaves no draft behind.
+        let _held = SizeSignalHeld::new();
         match self {
             Self::Stdout if io::stdout().is_terminal() => show(io::stdout().lock(), "standard output", write),
             Self::Stdout => {

@@ -185,3 +185,20 @@ fn a_file_of_any_size_is_refused_by_its_bytes() {
         }
     }
 }
+
+#[test]
+fn a_limit_of_file_sizes_is_an_error_that_leaves_nothing() {
+    let (folder, profile) = super::run();
+    let output = Command::new("sh")
+        .args(["-c", "ulimit -c 0; ulimit -f 0; exec \"$@\"", "sh", env!("CARGO_BIN_EXE_zprof"), "convert"])
+        .arg(&profile)
+        .output()
+        .expect("sh starts");
+    let error = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{error}");
+    assert!(
+        error.starts_with("zprof: failed to convert ") && error.ends_with(": File too large (os error 27)\n"),
+        "{error}"
+    );
+    assert_eq!(names(folder.path()), ["vm.xplane.pb"]);
+}

@@ -12,6 +12,18 @@ use super::{Kind, Links, Status};
 #[derive(Debug)]
 pub(super) struct Handle(PathBuf);
 
+/// No signal says here that a file is too long.
+#[derive(Debug, Default)]
+pub struct SizeSignalHeld;
+
+impl SizeSignalHeld {
+    /// Does nothing.
+    #[must_use]
+    pub fn new() -> Self {
+        Self
+    }
+}
+
 /// There are no numbers of users here.
 #[must_use]
 pub fn user() -> Option<u32> {

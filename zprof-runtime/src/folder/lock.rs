@@ -143,6 +143,7 @@ impl Lock {
     }
 
     fn sign(&self) -> io::Result<()> {
+        let _held = system::SizeSignalHeld::new();
         let mut file = &self.file;
         self.file.set_len(0)?;
         file.rewind()?;

@@ -21,6 +21,8 @@ impl Unwritten {
     /// missing.
     pub(super) fn write(&mut self) -> Result<()> {
         let started = Instant::now();
+        // A limit of file sizes is no reason to end the program.
+        let _held = folder::SizeSignalHeld::new();
         let folder = self.files.hold()?;
         let (protobuf, json) = (self.files.protobuf(), self.files.json());
         self.files.refuse_protected(&folder)?;
