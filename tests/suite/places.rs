@@ -252,7 +252,7 @@ fn links_in_the_place_of_files_are_replaced_and_not_followed() {
     let lock = format!("{run}/.zprof-profiling.lock");
     machine.play(MALLORY, &["link", "/precious/notes", &lock]);
     let (told, _) = machine.play(0, &["sessions", "/open", "1"]);
-    let cause = "Too many levels of symbolic links (os error 40)";
+    let cause = format!("`{lock}` is a link; remove it");
     let expected = format!("cannot lock the profile `{run}/profiling.xplane.pb`; check `repository_path`: {cause}\n");
     assert_eq!(told, format!("start: {expected}"));
     assert_eq!(files(&machine.at("precious")), precious);
@@ -284,6 +284,41 @@ fn files_of_a_given_path_in_a_folder_of_all_users_are_their_owners_alone() {
     let files = ["profiling.trace.json", "profiling.xplane.pb"].map(|name| (format!("{run}/{name}"), 0o666));
     let expected: BTreeMap<_, _> = expected.into_iter().chain(files).map(|(name, mode)| (name, (0, mode))).collect();
     assert_eq!(modes, expected);
+}
+
+#[test]
+fn files_that_only_another_user_may_replace_are_known_at_the_start() {
+    let Some(machine) = Machine::new() else { return assert_alone() };
+    for name in ["run.xplane.pb", "run.trace.json", ".zprof-run.lock"] {
+        let path = machine.at("tmp").join(name);
+        fs::write(&path, "").expect("the folder is writable");
+        fs::set_permissions(&path, Permissions::from_mode(0o600)).expect("it is ours");
+        let mut command = guest(ALICE, machine.root.path(), &["env"]);
+        command.env("ZPROF", "/tmp/run.xplane.pb");
+        let (told, said) = ended(command);
+        assert_eq!(told, "true\n", "{name}");
+        let own = fs::read_dir(machine.at("tmp")).expect("it can be listed");
+        let own = own.map(|entry| entry.expect("it can be listed").file_name().to_string_lossy().into_owned());
+        let mut own: Vec<String> = own.filter(|own| own != name).collect();
+        own.sort();
+        let [json, protobuf] = own.as_slice() else { panic!("{own:?}") };
+        let why = if name.ends_with("lock") {
+            "another process writes `/tmp/run.xplane.pb`".to_owned()
+        } else {
+            format!("`/tmp/{name}` belongs to user 0, who alone may replace it")
+        };
+        let expected = format!(
+            "zprof: warning: {why}; this profile is beside it, in `/tmp/{protobuf}`\nzprof: /tmp/{protobuf} (1 scope)\n"
+        );
+        assert_eq!(said, expected);
+        assert_eq!(json, &protobuf.replace("xplane.pb", "trace.json"));
+        let (lines, ..) = read_file(&machine.at("tmp").join(protobuf));
+        assert_eq!(lines.len(), 1);
+        assert_eq!(fs::read(&path).expect("it is there"), b"");
+        for name in own.iter().map(String::as_str).chain([name]) {
+            fs::remove_file(machine.at("tmp").join(name)).expect("it is there");
+        }
+    }
 }
 
 #[test]

@@ -43,7 +43,11 @@ struct Waiting(Child);
 
 impl Waiting {
     fn start(part: &[&str]) -> Self {
-        let pipes = guest(part).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+        Self::begin(guest(part))
+    }
+
+    fn begin(mut command: Command) -> Self {
+        let pipes = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
         let mut child = pipes.expect("the guest can be run");
         let mut line = String::new();
         let mut stdout = BufReader::new(child.stdout.take().expect("it is a pipe"));
@@ -106,6 +110,103 @@ fn a_second_writer_of_a_run_has_a_name_of_its_own_and_says_so() {
     let (third, told) = Waiting::start(&["wait", &path, "profiling"]).end();
     assert_eq!((told, process_of(&taken)), (format!("{}\n", taken.display()), third.into()));
     assert_eq!(names(&run), expected);
+}
+
+#[test]
+fn folders_in_the_place_of_files_lose_no_profile() {
+    for name in ["profiling.xplane.pb", "profiling.trace.json"] {
+        let (_folder, path, run) = temporary();
+        fs::create_dir_all(run.join(name)).expect("the folder is writable");
+        let (process, told) = Waiting::start(&["wait", &path, "profiling"]).end();
+        let own = run.join(format!("profiling_{process}.xplane.pb"));
+        let said =
+            format!("`{}` is a folder; this profile is beside it, in `{}`", run.join(name).display(), own.display());
+        assert_eq!(told, format!("{}\nwarning: {said}\n", own.display()));
+        assert_eq!(process_of(&own), i64::from(process));
+    }
+    // One that comes later, where the JSON was to be, and one in the place of a cache.
+    let (_folder, path, run) = temporary();
+    let cache = run.join("all.op_stats_v2.pb");
+    fs::create_dir_all(&cache).expect("the folder is writable");
+    let waiting = Waiting::start(&["wait", &path, "profiling"]);
+    let json = run.join("profiling.trace.json");
+    fs::create_dir(&json).expect("the name is free");
+    let (process, told) = waiting.end();
+    let protobuf = run.join("profiling.xplane.pb");
+    let mut lines = told.lines();
+    assert_eq!(lines.next(), Some(protobuf.display().to_string().as_str()));
+    for place in [&cache, &json] {
+        let removed = format!("warning: the old `{}` cannot be removed: Is a directory (os error 21)", place.display());
+        assert_eq!(lines.next(), Some(removed.as_str()));
+    }
+    let missing = format!("warning: the profile is in `{}`; only its JSON is missing: ", protobuf.display());
+    let last = lines.next().expect("a line");
+    assert!(last.starts_with(&missing), "{last}");
+    assert_eq!((lines.next(), process_of(&protobuf)), (None, i64::from(process)));
+    assert_eq!(names(&run), ["all.op_stats_v2.pb", "profiling.trace.json", "profiling.xplane.pb"]);
+}
+
+#[test]
+#[cfg(target_os = "linux")] // elsewhere the signal goes to the whole process
+fn a_limit_of_file_sizes_ends_no_program() {
+    let (folder, path, run) = temporary();
+    let limited = |limit: u32, command: &Command| {
+        // Without a file for the process's memory, which the limit is for, too.
+        let script = format!("ulimit -c 0; ulimit -f {limit}; exec \"$@\"");
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &script, "sh"]).arg(command.get_program()).args(command.get_args());
+        for (name, value) in command.get_envs() {
+            match value {
+                Some(value) => shell.env(name, value),
+                None => shell.env_remove(name),
+            };
+        }
+        let output = shell.output().expect("sh starts");
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        (output.status.code(), text(&output.stdout), text(&output.stderr))
+    };
+    let (code, told, said) = limited(0, &guest(&["sessions", &path, "2"]));
+    let failed = format!(
+        "failed to write the profile `{}`: File too large (os error 27)",
+        run.join("profiling.xplane.pb").display()
+    );
+    assert_eq!((code, told.lines().next()), (Some(0), Some(format!("stop: {failed}").as_str())), "{said}");
+    let mut command = guest(&["env"]);
+    command.env("ZPROF", folder.path().join("x.xplane.pb"));
+    let (code, told, said) = limited(0, &command);
+    assert_eq!((code, told.as_str()), (Some(0), "true\n"), "{said}");
+    assert!(said.contains("File too large (os error 27)"), "{said}");
+    assert_eq!(names(folder.path()), ["plugins"]);
+    assert_eq!(names(&run), [""; 0]);
+}
+
+#[test]
+fn processes_of_two_containers_are_told_apart() {
+    let (_folder, path, run) = temporary();
+    // Each has the number 1 in a space of its own, where this user can make one.
+    let contained = |command: &[&str]| {
+        let mut unshare = Command::new("unshare");
+        unshare.args(["--pid", "--fork", "--kill-child"]).args(command);
+        for name in ["ZPROF", "ZPROF_SESSION", "RANK", "SLURM_PROCID"] {
+            unshare.env_remove(name);
+        }
+        unshare.env("ZPROF_PJRT", "off").env("RUST_BACKTRACE", "0");
+        unshare
+    };
+    let part = ["0", "-", "wait", &path, "profiling"];
+    let guest = [&[env!("CARGO_BIN_EXE_guest")][..], &part].concat();
+    let can_contain = contained(&["true"]).output().is_ok_and(|output| output.status.success());
+    let start = || if can_contain { Waiting::begin(contained(&guest)) } else { Waiting::start(&part[2..]) };
+    let first = start();
+    let owner = first.0.id();
+    let (process, told) = start().end();
+    let (who, process) =
+        if can_contain { ("another process".to_owned(), 1) } else { (format!("process {owner}"), process) };
+    let (taken, own) = (run.join("profiling.xplane.pb"), run.join(format!("profiling_{process}.xplane.pb")));
+    let said = format!("{who} writes `{}`; this profile is beside it, in `{}`", taken.display(), own.display());
+    assert_eq!(told, format!("{}\nwarning: {said}\n", own.display()));
+    assert_eq!(first.end().1, format!("{}\n", taken.display()));
+    assert_eq!(names(&run).len(), 4);
 }
 
 #[test]

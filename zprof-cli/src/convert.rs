@@ -1,6 +1,5 @@
 //! `zprof convert`: an XSpace becomes a trace.
 
-use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -10,7 +9,7 @@ use zprof_runtime::export::{Filter, JsonOptions, JsonSummary};
 use crate::args::{Input, Planes};
 use crate::cli::usage;
 use crate::format::Format;
-use crate::input::{self, Profile};
+use crate::input::{self, Profile, Space};
 use crate::output::{Target, tell};
 use crate::units::{self, Range, count, counted};
 
@@ -68,7 +67,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         bail!("{} has {} hosts, and TSL converts one; name its file", profile.name, profile.spaces.len());
     }
     target.refuse_profile(&profile)?;
-    if format.is_binary() && target == Target::Stdout && io::stdout().is_terminal() {
+    if format.is_binary() && target.is_terminal() {
         bail!("a terminal cannot show this format; name a file with `-o`");
     }
 
@@ -102,7 +101,7 @@ fn format(args: &Args) -> Format {
 
 /// Where the trace goes: where it is said, or beside the profile, or, of a stream, on.
 fn target(args: &Args, format: Format, profile: &Profile) -> Result<Target> {
-    let beside = profile.spaces.first().and_then(|space| space.path.as_ref());
+    let beside = profile.spaces.first().and_then(Space::beside);
     match (&args.output, beside, profile.stem()) {
         (Some(output), _, _) => Target::of(output),
         (None, Some(path), Some(stem)) => Target::of(&path.with_file_name(format!("{stem}{}", format.ending()))),

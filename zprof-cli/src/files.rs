@@ -5,11 +5,11 @@ use std::fs::{File, Metadata};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use zprof_runtime::xspace::Source;
 
-/// Files that are open at a time, at most. Systems allow 256 and more.
+/// Files that are open at a time, at most: fewer where the process may have few.
 const MOST: usize = 64;
 
 /// The files that are open, each with the number of its [`LazyFile`]; the one that was read last is at the end.
@@ -43,13 +43,7 @@ impl LazyFile {
             open.push_back((number, Arc::clone(&file)));
             return Ok(file);
         }
-        let file = loop {
-            match File::open(&self.path) {
-                // A process may be allowed fewer files than we keep.
-                Err(error) if is_too_many(&error) && open.pop_front().is_some() => {}
-                file => break file?,
-            }
-        };
+        let file = open_in(&mut open, &self.path)?;
         if Identity::of(&file.metadata()?) != self.identity {
             return Err(io::Error::other("another file has taken its place while it was read"));
         }
@@ -75,25 +69,60 @@ impl Source for LazyFile {
     }
 }
 
+/// Opens a file to read it. Where the process may have no more open files, those that are kept are closed for it.
+pub(crate) fn open_file(path: &Path) -> io::Result<File> {
+    open_in(&mut open(), path)
+}
+
+fn open_in(open: &mut VecDeque<(u64, Arc<File>)>, path: &Path) -> io::Result<File> {
+    loop {
+        match File::open(path) {
+            Err(error) if is_too_many(&error) && open.pop_front().is_some() => {}
+            file => return file,
+        }
+    }
+}
+
 fn open() -> MutexGuard<'static, VecDeque<(u64, Arc<File>)>> {
     // Nothing is left half done by a panic under this lock.
     OPEN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn keep(open: &mut VecDeque<(u64, Arc<File>)>, number: u64, file: Arc<File>) {
-    if open.len() >= MOST {
+    if open.len() >= most() {
         open.pop_front();
     }
     open.push_back((number, file));
 }
 
+/// How many files are kept open: a quarter of what the process may have, since the output, its folder and the handling of
+/// signals need some too.
+fn most() -> usize {
+    static KEPT: OnceLock<usize> = OnceLock::new();
+    *KEPT.get_or_init(|| allowed().map_or(MOST, |allowed| (allowed / 4).clamp(1, MOST)))
+}
+
+/// How many open files this process may have; `None` for no limit.
 #[cfg(unix)]
-fn is_too_many(error: &io::Error) -> bool {
-    error.raw_os_error() == Some(libc::EMFILE)
+fn allowed() -> Option<usize> {
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current?;
+    usize::try_from(limit).ok()
 }
 
 #[cfg(not(unix))]
-fn is_too_many(_error: &io::Error) -> bool {
+fn allowed() -> Option<usize> {
+    None
+}
+
+/// Whether the process, or the system, has as many open files as it may have.
+#[cfg(unix)]
+pub(crate) fn is_too_many(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE))
+}
+
+/// Whether the process has as many open files as it may have, which nothing says here.
+#[cfg(not(unix))]
+pub(crate) fn is_too_many(_error: &io::Error) -> bool {
     false
 }
 

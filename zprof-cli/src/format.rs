@@ -72,7 +72,8 @@ impl Format {
     /// Writes the trace of a profile, with a bar on the terminal. What is written when this fails is no trace, and does
     /// not pass for one.
     pub(crate) fn convert(self, profile: &Profile, out: &mut dyn Write, options: &JsonOptions) -> Result<JsonSummary> {
-        let progress = Progress::new(format!("converting {}", profile.name), self.passes(options) * profile.size()?);
+        let progress =
+            Progress::new(format!("converting {}", profile.name), self.passes(options).saturating_mul(profile.size()?));
         let sources: Vec<_> = profile.spaces.iter().map(|space| progress.watch(space.bytes())).collect();
         let hosts = profile.spaces.iter().zip(&sources).map(|(space, source)| Host { name: &space.host, source });
         self.write(&hosts.collect::<Vec<_>>(), out, options)

@@ -7,9 +7,10 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use anyhow::{Context, Result, bail};
+use zprof_runtime::folder::SizeSignalHeld;
 use zprof_runtime::xspace::Source;
 
-use crate::files::LazyFile;
+use crate::files::{self, LazyFile};
 use crate::output::tell;
 use crate::units;
 
@@ -47,13 +48,12 @@ impl Profile {
         }
     }
 
-    /// Bytes of all spaces.
+    /// Bytes of all spaces. A sparse file may say of itself that it has any number.
     pub(crate) fn size(&self) -> Result<u64> {
-        let sizes = self
-            .spaces
-            .iter()
-            .map(|space| space.bytes().size().with_context(|| format!("failed to read {}", space.name)));
-        sizes.sum()
+        self.spaces.iter().try_fold(0_u64, |sum, space| {
+            let size = space.bytes().size().with_context(|| format!("failed to read {}", space.name))?;
+            Ok(sum.saturating_add(size))
+        })
     }
 }
 
@@ -87,6 +87,14 @@ impl Space {
             Bytes::Named(file) => file,
             Bytes::Spooled(file) => file,
         }
+    }
+
+    /// The path that others may be named after; `None` for what lies in no folder of the user's, such as `/dev/stdin`.
+    pub(crate) fn beside(&self) -> Option<&Path> {
+        let is_of_system = |path: &&PathBuf| {
+            path.as_path() == Path::new("/dev/stdin") || path.starts_with("/dev/fd") || path.starts_with("/proc")
+        };
+        self.path.as_ref().filter(|path| !is_of_system(path)).map(PathBuf::as_path)
     }
 
     /// Copies all bytes.
@@ -143,7 +151,15 @@ pub(crate) fn open(input: &Path) -> Result<Profile> {
 fn hosts_in(folder: &Path) -> Result<Vec<PathBuf>> {
     let mut wholes = Vec::new();
     let mut snapshots: BTreeMap<String, Vec<(u64, PathBuf)>> = BTreeMap::new();
-    for path in spaces_in(folder)? {
+    let (files, others) = spaces_in(folder)?;
+    for other in others {
+        let why = match fs::metadata(&other) {
+            Ok(_) => "it is no file; name it to read it".to_owned(),
+            Err(error) => error.to_string(),
+        };
+        tell(format_args!("`{}` is left out: {why}", other.display()));
+    }
+    for path in files {
         match snapshot_of(&path) {
             Some((host, number)) => snapshots.entry(host).or_default().push((number, path)),
             None => wholes.push(path),
@@ -181,11 +197,12 @@ fn snapshot_of(path: &Path) -> Option<(String, u64)> {
     Some((host.to_owned(), number.parse().ok()?)).filter(|(host, _)| is_number && !host.is_empty())
 }
 
-/// The XSpace files in a folder, sorted; none if there is no such folder.
-fn spaces_in(folder: &Path) -> Result<Vec<PathBuf>> {
+/// The XSpace files in a folder, and what else has such a name, such as a link that leads nowhere; folders are neither. Both
+/// are sorted, and empty if there is no such folder.
+fn spaces_in(folder: &Path) -> Result<(Vec<PathBuf>, Vec<PathBuf>)> {
     let mut paths = list(folder)?;
-    paths.retain(|path| path.to_string_lossy().ends_with(SUFFIX) && path.is_file());
-    Ok(paths)
+    paths.retain(|path| path.to_string_lossy().ends_with(SUFFIX) && !path.is_dir());
+    Ok(paths.into_iter().partition(|path| path.is_file()))
 }
 
 fn list(folder: &Path) -> Result<Vec<PathBuf>> {
@@ -206,7 +223,8 @@ fn list(folder: &Path) -> Result<Vec<PathBuf>> {
 fn newest_run(folder: &Path) -> Result<Option<PathBuf>> {
     let mut runs: Vec<(SystemTime, PathBuf)> = Vec::new();
     for run in list(&folder.join(RUNS))? {
-        let written = spaces_in(&run)?.iter().filter_map(|path| fs::metadata(path).ok()?.modified().ok()).max();
+        let (files, _) = spaces_in(&run)?;
+        let written = files.iter().filter_map(|path| fs::metadata(path).ok()?.modified().ok()).max();
         runs.extend(written.map(|time| (time, run)));
     }
     runs.sort();
@@ -222,7 +240,7 @@ fn newest_run(folder: &Path) -> Result<Option<PathBuf>> {
 fn space(path: &Path) -> Result<Space> {
     let label = path.display().to_string();
     let name = format!("`{label}`");
-    let mut file = File::open(path).with_context(|| format!("failed to open {name}"))?;
+    let mut file = files::open_file(path).with_context(|| format!("failed to open {name}"))?;
     if !file.metadata().with_context(|| format!("failed to open {name}"))?.is_file() {
         // A pipe: what cannot be read twice.
         return spool(&mut file, name, label);
@@ -266,6 +284,7 @@ fn spool_at_most(most: u64, from: &mut dyn Read, name: String, label: String) ->
             bail!("{name} is not an XSpace: its first byte, {:#04x}, begins no field of one", chunk[0]);
         }
     }
+    let _held = SizeSignalHeld::new();
     let mut file = tempfile::tempfile().with_context(|| format!("failed to create a temporary file for {name}"))?;
     let mut copied = 0_u64;
     while count > 0 {

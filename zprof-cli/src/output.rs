@@ -1,8 +1,12 @@
 //! Where a command writes: a file that appears whole or not at all, also when a signal ends the program, or a stream;
 //! and what it tells beside.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, BufWriter, IsTerminal, Write};
+#[cfg(unix)]
+use std::os::fd::AsFd;
+#[cfg(unix)]
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -10,7 +14,7 @@ use anstream::AutoStream;
 use anyhow::{Context, Result, bail};
 use serde::Serialize;
 use zprof_runtime::display::printable;
-use zprof_runtime::folder::{self, Folder};
+use zprof_runtime::folder::{self, Folder, SizeSignalHeld};
 
 use crate::input::{Profile, SUFFIX};
 use crate::screen::{Screen, styled};
@@ -41,8 +45,30 @@ impl Target {
                 let folder = fs::canonicalize(path).unwrap_or(followed);
                 bail!("`{}` is a folder; name a file in it", folder.display())
             }
+            // Such as /dev/stdout. A file would take the name of the one that the output goes to, and whoever has that one
+            // open would read nothing.
+            Ok(metadata) if is_standard_output(&metadata) => Ok(Self::Stdout),
             Ok(metadata) if !metadata.is_file() => Ok(Self::Stream(path.to_owned())),
-            _ => Ok(Self::File(followed)),
+            // Such as /dev/fd/3 for a file that has no name any more: the link's text names nothing, or another file.
+            Ok(metadata) if !is_at(&metadata, &followed) => Ok(Self::Stream(path.to_owned())),
+            Ok(_) => Ok(Self::File(followed)),
+            Err(_) if path.as_os_str().as_encoded_bytes().ends_with(b"/") => {
+                bail!("`{}` is a folder that does not exist; make it, and name a file in it", path.display())
+            }
+            Err(_) => Ok(Self::File(followed)),
+        }
+    }
+
+    /// Whether it is shown on a terminal.
+    pub(crate) fn is_terminal(&self) -> bool {
+        match self {
+            Self::Stdout => io::stdout().is_terminal(),
+            // A pipe is not opened to ask: its reader would take that for the end.
+            Self::Stream(path) => {
+                is_character_device(path)
+                    && OpenOptions::new().write(true).open(path).is_ok_and(|file| file.is_terminal())
+            }
+            Self::File(_) => false,
         }
     }
 
@@ -76,13 +102,10 @@ impl Target {
 
     /// Has `write` write there. Of a file nothing stays if it fails, and an older one stays as it was.
     pub(crate) fn write<T>(&self, write: impl FnOnce(&mut dyn Write) -> Result<T>) -> Result<T> {
+        // A file that is longer than it may be is an error, which leaves no draft behind.
+        let _held = SizeSignalHeld::new();
         match self {
-            Self::Stdout if io::stdout().is_terminal() => {
-                let mut out = Screen::new(BufWriter::new(io::stdout().lock()));
-                let value = write(&mut out)?;
-                out.finish().context("failed to write to standard output")?;
-                Ok(value)
-            }
+            Self::Stdout if io::stdout().is_terminal() => show(io::stdout().lock(), "standard output", write),
             Self::Stdout => {
                 let mut out = BufWriter::new(io::stdout().lock());
                 let value = write(&mut out)?;
@@ -90,8 +113,10 @@ impl Target {
                 Ok(value)
             }
             Self::Stream(path) => {
-                let file = OpenOptions::new().write(true).open(path);
-                write(&mut file.with_context(|| format!("failed to open `{}`", path.display()))?)
+                // What a file without a name held goes, as it does for every other writer; pipes and devices hold nothing.
+                let file = OpenOptions::new().write(true).truncate(true).open(path);
+                let mut file = file.with_context(|| format!("failed to open `{}`", path.display()))?;
+                if file.is_terminal() { show(file, &self.name(), write) } else { write(&mut file) }
             }
             Self::File(path) => {
                 let mut draft = Draft::create(path)?;
@@ -101,6 +126,53 @@ impl Target {
             }
         }
     }
+}
+
+/// Has `write` write to a terminal.
+fn show<T>(terminal: impl Write, name: &str, write: impl FnOnce(&mut dyn Write) -> Result<T>) -> Result<T> {
+    let mut out = Screen::new(BufWriter::new(terminal));
+    let value = write(&mut out)?;
+    out.finish().with_context(|| format!("failed to write to {name}"))?;
+    Ok(value)
+}
+
+/// Whether this is what standard output goes to.
+#[cfg(unix)]
+fn is_standard_output(metadata: &Metadata) -> bool {
+    let Ok(output) = io::stdout().as_fd().try_clone_to_owned().map(File::from) else { return false };
+    output.metadata().is_ok_and(|output| is_same(metadata, &output))
+}
+
+/// Whether this is the file at a path that is no link.
+#[cfg(unix)]
+fn is_at(metadata: &Metadata, path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|found| is_same(metadata, &found))
+}
+
+#[cfg(unix)]
+fn is_same(one: &Metadata, other: &Metadata) -> bool {
+    (one.dev(), one.ino()) == (other.dev(), other.ino())
+}
+
+#[cfg(unix)]
+fn is_character_device(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|found| found.file_type().is_char_device())
+}
+
+/// No path leads to what is open already here.
+#[cfg(not(unix))]
+fn is_standard_output(_metadata: &Metadata) -> bool {
+    false
+}
+
+#[cfg(not(unix))]
+fn is_at(_metadata: &Metadata, _path: &Path) -> bool {
+    true
+}
+
+#[cfg(not(unix))]
+fn is_character_device(_path: &Path) -> bool {
+    true
 }
 
 /// Has `write` print on standard output.
@@ -262,7 +334,8 @@ mod tests {
         assert_eq!(Target::of(&link).expect("is a file"), Target::File(file));
         assert_eq!(Target::of(&folder.join("new")).expect("is a file"), Target::File(folder.join("new")));
         assert_eq!(Target::of(Path::new("-")).expect("is a stream"), Target::Stdout);
-        assert_eq!(Target::of(Path::new("/dev/null")).expect("is a stream"), Target::Stream("/dev/null".into()));
+        // Standard output may go to /dev/null.
+        assert_eq!(Target::of(Path::new("/dev/zero")).expect("is a stream"), Target::Stream("/dev/zero".into()));
         assert!(Target::of(&folder).expect_err("is no file").to_string().ends_with("is a folder; name a file in it"));
     }
 

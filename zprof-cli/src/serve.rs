@@ -28,6 +28,8 @@ use anyhow::{Context, Result};
 use http_range_header::RangeUnsatisfiableError;
 use httparse::{Request, Status};
 
+use crate::files::is_too_many;
+
 /// The longest head of a request; browsers send less than one of these.
 const HEAD_BYTES: usize = 16 << 10;
 const HEAD_FIELDS: usize = 100;
@@ -157,6 +159,8 @@ fn accept(listener: &TcpListener, offer: &Arc<Offer>, events: &Sender<io::Result
             Ok((stream, _)) => Arc::new(stream),
             // The client went away before its turn.
             Err(error) if matches!(error.kind(), ErrorKind::ConnectionAborted | ErrorKind::ConnectionReset) => continue,
+            // The process may have fewer open files than connections: others must not end the server by opening some.
+            Err(error) if is_too_many(&error) && open.make_room() => continue,
             Err(error) => {
                 // With no receiver the program is about to end.
                 let _ = events.send(Err(error));
@@ -172,6 +176,8 @@ fn accept(listener: &TcpListener, offer: &Arc<Offer>, events: &Sender<io::Result
             if whole.is_ok_and(|whole| close(&stream).is_ok() && whole) {
                 let _ = events.send(Ok(()));
             }
+            // Closed before others are told that there is room.
+            drop(stream);
             connections.leave(id);
         });
         if spawned.is_err() {
@@ -183,10 +189,13 @@ fn accept(listener: &TcpListener, offer: &Arc<Offer>, events: &Sender<io::Result
 /// The connections that are open.
 #[derive(Default)]
 struct Connections {
-    open: Mutex<BTreeMap<u64, Connection>>,
+    open: Mutex<Open>,
     /// Told of whatever may make room.
     changed: Condvar,
 }
+
+/// Connections by their numbers.
+type Open = BTreeMap<u64, Connection>;
 
 struct Connection {
     stream: Arc<TcpStream>,
@@ -199,20 +208,40 @@ impl Connections {
     fn admit(&self, id: u64, stream: &Arc<TcpStream>) {
         let mut open = lock(&self.open);
         while open.len() >= CONNECTIONS {
-            let waiting = open.iter().filter_map(|(id, other)| Some((*id, other.waits_since?)));
-            let Some((oldest, since)) = waiting.min_by_key(|(_, since)| *since) else {
-                open = self.changed.wait(open).unwrap_or_else(PoisonError::into_inner);
-                continue;
-            };
-            let left = CHANCE.saturating_sub(since.elapsed());
-            if !left.is_zero() {
-                (open, _) = self.changed.wait_timeout(open, left).unwrap_or_else(PoisonError::into_inner);
-            } else if let Some(oldest) = open.remove(&oldest) {
-                // Its thread then reads the end of the stream; if it is closed already, so much the better.
-                let _ = oldest.stream.shutdown(Shutdown::Both);
-            }
+            open = self.push_out(open);
         }
         open.insert(id, Connection { stream: Arc::clone(stream), waits_since: Some(Instant::now()) });
+    }
+
+    /// Waits until there is a connection less, because the process can have no more open files; `false` where none is open.
+    fn make_room(&self) -> bool {
+        let mut open = lock(&self.open);
+        let before = open.len();
+        while open.len() >= before && !open.is_empty() {
+            open = self.push_out(open);
+        }
+        if before > 0 {
+            // One that was pushed out is closed when its thread has seen that.
+            drop(self.changed.wait_timeout(open, CHANCE));
+        }
+        before > 0
+    }
+
+    /// Closes the connection that has been waiting for its client the longest, if it has had its chance, or waits for a change.
+    fn push_out<'g>(&'g self, mut open: MutexGuard<'g, Open>) -> MutexGuard<'g, Open> {
+        let waiting = open.iter().filter_map(|(id, other)| Some((*id, other.waits_since?)));
+        let Some((oldest, since)) = waiting.min_by_key(|(_, since)| *since) else {
+            return self.changed.wait(open).unwrap_or_else(PoisonError::into_inner);
+        };
+        let left = CHANCE.saturating_sub(since.elapsed());
+        if !left.is_zero() {
+            return self.changed.wait_timeout(open, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+        if let Some(oldest) = open.remove(&oldest) {
+            // Its thread then reads the end of the stream; if it is closed already, so much the better.
+            let _ = oldest.stream.shutdown(Shutdown::Both);
+        }
+        open
     }
 
     fn set_waits(&self, id: u64, waits: bool) {
@@ -442,8 +471,10 @@ impl Entrance {
 #[cfg(target_os = "linux")]
 fn is_of_this_user(client: Client) -> bool {
     let lists = ["/proc/net/tcp", "/proc/net/tcp6"].map(std::fs::read_to_string);
-    if lists.iter().all(Result::is_err) {
-        // Without the list, the entrance is closed after the first request all the same.
+    // Without the list, the entrance is closed after the first request all the same. A list that is there and cannot be read,
+    // as for want of open files, lets nobody in: others can bring that about.
+    let is_missing = |error: &io::Error| matches!(error.kind(), ErrorKind::NotFound | ErrorKind::PermissionDenied);
+    if lists.iter().all(|list| list.as_ref().is_err_and(is_missing)) {
         return true;
     }
     let owner = lists.iter().flatten().find_map(|list| owner(list, client));

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use zprof_runtime::export::JsonOptions;
+use zprof_runtime::folder::SizeSignalHeld;
 
 use crate::cli::usage;
 use crate::format::Format;
@@ -131,7 +132,9 @@ fn existing(input: &Path) -> Result<(File, String)> {
 fn converted(input: &Path, format: Format) -> Result<(File, String)> {
     let profile = input::open(input)?;
     let mut file = tempfile::tempfile().context("failed to create a temporary file for the trace")?;
+    let held = SizeSignalHeld::new();
     let converted = format.convert(&profile, &mut file, &JsonOptions::default());
+    drop(held);
     let summary = converted.with_context(|| format!("failed to convert {}", profile.name))?;
     summary.notes.iter().for_each(tell);
     Ok((file, url_name(&format!("{}{}", profile.stem().unwrap_or("profile"), format.ending()))))

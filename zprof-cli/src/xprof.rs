@@ -161,6 +161,8 @@ impl LogDirectory {
     fn make(spaces: &[Space], run: &str) -> Result<Self> {
         let made = tempfile::Builder::new().prefix("zprof-").tempdir();
         let made = made.context("failed to create a temporary log directory")?;
+        // A file's name may leave no name of a run, or one that leads out of the folder of runs.
+        let run = if matches!(run, "" | "." | "..") { "profile" } else { run };
         let folder = made.path().join(RUNS).join(run);
         fs::create_dir_all(&folder).with_context(|| format!("failed to create `{}`", folder.display()))?;
         for space in spaces {

@@ -3,6 +3,7 @@
 mod build;
 mod half;
 mod header;
+mod install;
 #[allow(unsafe_code)] // loads libraries and calls what is in them
 mod loaded;
 mod programs;

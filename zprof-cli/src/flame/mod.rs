@@ -2,7 +2,7 @@
 
 mod svg;
 
-use std::io::{self, BufWriter, IsTerminal, Write};
+use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -48,7 +48,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let profile = input::open(&args.input.input)?;
     let target = args.output.as_deref().map_or(Ok(Target::Stdout), Target::of)?;
     target.refuse_profile(&profile)?;
-    if !args.folded && target == Target::Stdout && io::stdout().is_terminal() {
+    if !args.folded && target.is_terminal() {
         bail!("a terminal cannot show a picture; name a file with `-o`, or ask for text with `--folded`");
     }
     let mut options = FoldedOptions::default();

@@ -77,7 +77,11 @@ pub(crate) struct Printed {
     pub(crate) err: String,
 }
 
-/// Runs a program with nothing on its standard input and returns what it printed. It is killed after `limit`.
+/// Bytes that a program may print on each of its streams: more than any report of a tool has.
+const MOST_PRINTED: u64 = 64 << 20;
+
+/// Runs a program with nothing on its standard input and returns what it printed. It is killed after `limit`, and once it has
+/// printed more than [`MOST_PRINTED`].
 pub(crate) fn output_of<W: AsRef<OsStr>>(tool: &OsStr, arguments: &[W], limit: Duration) -> io::Result<Printed> {
     let mut command = Command::new(tool);
     command.args(arguments.iter().map(|word| OsString::from(word.as_ref())));
@@ -86,27 +90,37 @@ pub(crate) fn output_of<W: AsRef<OsStr>>(tool: &OsStr, arguments: &[W], limit: D
     let out = drained(child.stdout.take(), sender.clone());
     let err = drained(child.stderr.take(), sender);
     // Both streams end when the program does; what it leaves running in the background may hold them longer.
-    let ended = receiver.recv_timeout(limit).is_ok() && receiver.recv_timeout(limit).is_ok();
-    if !ended {
+    for _stream in 0..2 {
+        let error = match receiver.recv_timeout(limit) {
+            Ok(Drained::Whole) => continue,
+            Ok(Drained::TooLong) => io::Error::other(format!("it printed more than {} MiB", MOST_PRINTED >> 20)),
+            Err(_) => io::Error::new(io::ErrorKind::TimedOut, format!("no end after {} s", limit.as_secs())),
+        };
         let _ = child.kill();
         let _ = child.wait();
-        return Err(io::Error::new(io::ErrorKind::TimedOut, format!("no end after {} s", limit.as_secs())));
+        return Err(error);
     }
     let text =
         |thread: thread::JoinHandle<Vec<u8>>| String::from_utf8_lossy(&thread.join().unwrap_or_default()).into_owned();
     Ok(Printed { out: text(out), err: text(err), status: child.wait()? })
 }
 
-/// A thread that reads a stream to its end and says so.
-fn drained(stream: Option<impl Read + Send + 'static>, done: mpsc::Sender<()>) -> thread::JoinHandle<Vec<u8>> {
+/// How the reading of a stream ended.
+#[derive(Debug)]
+enum Drained {
+    Whole,
+    TooLong,
+}
+
+/// A thread that reads a stream to its end, or to where it is too long, and says which.
+fn drained(stream: Option<impl Read + Send + 'static>, done: mpsc::Sender<Drained>) -> thread::JoinHandle<Vec<u8>> {
     thread::spawn(move || {
         let mut bytes = Vec::new();
-        if let Some(mut stream) = stream {
-            // What came before an error is kept.
-            let _ = stream.read_to_end(&mut bytes);
-        }
+        // What came before an error is kept. The limit itself is reached by one byte more.
+        let read = stream.map(|stream| stream.take(MOST_PRINTED + 1).read_to_end(&mut bytes));
+        let is_too_long = matches!(read, Some(Ok(count)) if count as u64 > MOST_PRINTED);
         // The receiver is gone where the time was over.
-        let _ = done.send(());
+        let _ = done.send(if is_too_long { Drained::TooLong } else { Drained::Whole });
         bytes
     })
 }
@@ -134,5 +148,14 @@ mod tests {
         assert_eq!((printed.status.code(), printed.out.as_str(), printed.err.as_str()), (Some(3), "out\n", "err\n"));
         let error = output_of(OsStr::new("sh"), &["-c", "exec sleep 1000"], Duration::from_millis(50));
         assert_eq!(error.expect_err("it sleeps").kind(), io::ErrorKind::TimedOut);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_program_that_prints_without_end_is_ended() {
+        for line in ["exec yes", "exec yes >&2"] {
+            let error = output_of(OsStr::new("sh"), &["-c", line], Duration::from_secs(600));
+            assert_eq!(error.expect_err("it has no end").to_string(), "it printed more than 64 MiB", "{line}");
+        }
     }
 }

@@ -162,3 +162,43 @@ fn a_signal_that_was_ignored_stays_so() {
     assert_eq!(child.wait().expect("ends").signal(), Some(15));
     assert_eq!(names(folder.path()), ["vm.xplane.pb"]);
 }
+
+#[test]
+fn a_file_of_any_size_is_refused_by_its_bytes() {
+    // A file system in memory has files of 2^63 - 1 bytes, and none of these takes any.
+    let folder = tempfile::tempdir_in("/dev/shm").expect("Linux has it");
+    let profile = folder.path().join("vm.xplane.pb");
+    for size in [1 << 62, (1 << 63) - 4096] {
+        std::fs::copy(super::fixture("jax_cpu_small.xplane.pb"), &profile).expect("is copied");
+        let file = File::options().write(true).open(&profile).expect("is there");
+        file.set_len(size).expect("files may be as long");
+        for format in ["json", "pftrace"] {
+            let error = super::convert([
+                profile.as_os_str(),
+                "--format".as_ref(),
+                format.as_ref(),
+                "-o".as_ref(),
+                "-".as_ref(),
+            ]);
+            let error = error.refused();
+            assert!(error.contains("begins with no field number: it is 0 or beyond 29 bits"), "{error}");
+        }
+    }
+}
+
+#[test]
+fn a_limit_of_file_sizes_is_an_error_that_leaves_nothing() {
+    let (folder, profile) = super::run();
+    let output = Command::new("sh")
+        .args(["-c", "ulimit -c 0; ulimit -f 0; exec \"$@\"", "sh", env!("CARGO_BIN_EXE_zprof"), "convert"])
+        .arg(&profile)
+        .output()
+        .expect("sh starts");
+    let error = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{error}");
+    assert!(
+        error.starts_with("zprof: failed to convert ") && error.ends_with(": File too large (os error 27)\n"),
+        "{error}"
+    );
+    assert_eq!(names(folder.path()), ["vm.xplane.pb"]);
+}

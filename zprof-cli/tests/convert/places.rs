@@ -1,7 +1,7 @@
 //! What IN and OUT may be, and that every way gives the same trace.
 
 use std::fs::{self, File};
-use std::io::Read;
+use std::io::{Read, Seek, Write};
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, SystemTime};
@@ -105,6 +105,87 @@ fn standard_input_is_a_profile_too() {
     // A pipe by name, as a shell's `<(…)` is.
     #[cfg(target_os = "linux")]
     assert!(convert_input(bytes, &["/dev/stdin"]).quiet("") == json);
+}
+
+#[test]
+#[cfg(target_os = "linux")] // elsewhere these names stand for the descriptors themselves
+fn standard_output_by_its_name_is_what_the_caller_has_open() {
+    let (folder, profile) = run();
+    let json = convert(arguments([&profile, &"-o", &"-"])).quiet("");
+    let into = |file: &File| {
+        let mut command = zprof();
+        command.arg("convert").arg(&profile).args(["--format", "json", "-o", "/dev/stdout"]);
+        let status = command.stdout(file.try_clone().expect("is open")).status().expect("zprof starts");
+        assert!(status.success());
+    };
+    let read = |file: &mut File| {
+        let mut text = Vec::new();
+        file.rewind().and_then(|()| file.read_to_end(&mut text)).expect("is readable");
+        text
+    };
+    // A file that has no name any more, and one that holds something already.
+    let path = folder.path().join("held");
+    let options = File::options().read(true).append(true).create(true).clone();
+    let mut nameless = options.open(&path).expect("is created");
+    fs::remove_file(&path).expect("is there");
+    into(&nameless);
+    assert!(read(&mut nameless) == json);
+    let mut log = options.open(&path).expect("is created");
+    log.write_all(b"head\n").expect("is written");
+    into(&log);
+    assert!(read(&mut log) == [b"head\n", json.as_slice()].concat());
+    // By another descriptor.
+    let mut other = File::options().read(true).write(true).create_new(true).open(folder.path().join("other"));
+    let other = other.as_mut().expect("is created");
+    other.write_all(&vec![b'x'; json.len() + 10]).expect("is written");
+    fs::remove_file(folder.path().join("other")).expect("is there");
+    let line = r#""$1" convert "$2" --format json -o /dev/fd/3 3<&0"#;
+    let mut shell = Command::new("sh");
+    shell.args(["-c", line, "sh", env!("CARGO_BIN_EXE_zprof")]).arg(&profile);
+    assert!(shell.stdin(other.try_clone().expect("is open")).status().expect("sh starts").success());
+    assert!(read(other) == json);
+    assert_eq!(names(folder.path()), ["held", "vm.xplane.pb"]);
+}
+
+#[test]
+#[cfg(target_os = "linux")] // a file by this name is opened anew
+fn nothing_is_written_beside_standard_input_by_its_name() {
+    let (folder, profile) = run();
+    let json = convert(arguments([&profile, &"-o", &"-"])).quiet("");
+    for name in ["/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"] {
+        let output = zprof().args(["convert", name]).stdin(File::open(&profile).expect("is there")).output();
+        let output = output.expect("zprof starts");
+        assert!(output.status.success() && output.stdout == json, "{name}: {output:?}");
+    }
+    assert_eq!(names(folder.path()), ["vm.xplane.pb"]);
+}
+
+#[test]
+fn a_folder_that_does_not_exist_is_no_file() {
+    let (folder, profile) = run();
+    let out = folder.path().join("new/");
+    let out = format!("{}/", out.display());
+    let expected = format!("`{out}` is a folder that does not exist; make it, and name a file in it");
+    assert_eq!(convert(arguments([&profile, &"--format", &"json", &"-o", &out])).refused(), expected);
+    assert_eq!(names(folder.path()), ["vm.xplane.pb"]);
+}
+
+#[test]
+fn what_is_called_like_a_host_and_cannot_be_read_is_told() {
+    let (folder, profile) = run();
+    let alone = convert(arguments([&profile, &"-o", &"-"])).quiet("");
+    let link = folder.path().join("gone.xplane.pb");
+    std::os::unix::fs::symlink("nowhere", &link).expect("is linked");
+    let pipe = folder.path().join("pipe.xplane.pb");
+    assert!(Command::new("mkfifo").arg(&pipe).status().expect("mkfifo runs").success());
+    fs::create_dir(folder.path().join("folder.xplane.pb")).expect("is created");
+    let expected = format!(
+        "zprof: `{}` is left out: No such file or directory (os error 2)\nzprof: `{}` is left out: it is no file; name it to \
+         read it\n",
+        link.display(),
+        pipe.display()
+    );
+    assert!(convert(arguments([&folder.path(), &"-o", &"-"])).quiet(&expected) == alone);
 }
 
 #[test]

@@ -67,3 +67,33 @@ fn a_run_may_have_more_hosts_than_files_may_be_open() {
         assert!(fs::metadata(out.path().join(name)).expect("is there").len() > least * HOSTS, "{name}");
     }
 }
+
+#[test]
+fn a_run_is_read_by_a_process_that_may_have_very_few_open_files() {
+    const HOSTS: u64 = 100;
+    let folder = tempfile::tempdir().expect("a folder");
+    for host in 0..HOSTS {
+        write(folder.path(), &format!("host{host:04}.xplane.pb"), &of_runs(&[("work", 10)]));
+    }
+    let run = folder.path().to_str().expect("is UTF-8");
+    let out = tempfile::tempdir().expect("a folder");
+    // At the last one, as many files are kept as there may be at all unless some are left for the output.
+    for files in [20, 40, 70] {
+        for (arguments, lines) in [
+            ("summary --csv \"$2\"", HOSTS + 1),
+            ("flame --folded \"$2\"", HOSTS),
+            ("check \"$2\"", HOSTS),
+            ("diff --csv \"$2\" \"$2\"", HOSTS + 1),
+            ("flame \"$2\" -o x.svg", 0),
+            ("convert \"$2\" -o x.json", 0),
+            ("convert \"$2\" -o x.pftrace", 0),
+        ] {
+            let line = format!("ulimit -n {files}; cd '{}'; \"$1\" {arguments}", out.path().display());
+            let done = shell(&line, run);
+            let error = String::from_utf8_lossy(&done.stderr);
+            assert!(done.status.success() && error.is_empty(), "{arguments} with {files}: {error}");
+            let told = String::from_utf8_lossy(&done.stdout).lines().count();
+            assert_eq!(u64::try_from(told), Ok(lines), "{arguments} with {files}");
+        }
+    }
+}

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{Read, Write};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use super::served::{Served, received};
@@ -56,6 +57,22 @@ fn clients_that_say_nothing_do_not_keep_others_away() {
         assert!(threads < 100, "{threads} threads");
         drop(silent);
     }
+}
+
+#[test]
+fn clients_do_not_end_a_server_that_may_have_few_open_files() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let trace = folder.path().join("a.json");
+    fs::write(&trace, "trace").expect("is written");
+    let mut command = Command::new("sh");
+    command.args(["-c", "ulimit -n 32; exec \"$@\"", "sh", env!("CARGO_BIN_EXE_zprof"), "view", "--no-open"]);
+    let mut served = Served::started(command.args(["--port", "0"]).arg(&trace));
+    for _ in 0..3 {
+        let silent: Vec<_> = (0..40).map(|_| served.connect()).collect();
+        assert_eq!(served.fetch(), b"trace");
+        drop(silent);
+    }
+    assert!(served.process.try_wait().expect("it is a child").is_none());
 }
 
 #[test]

@@ -100,6 +100,15 @@ fn xprof_shows_a_file_from_anywhere() {
 }
 
 #[test]
+fn xprof_shows_a_file_whose_name_is_no_name_of_a_run() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("...xplane.pb");
+    fs::copy(fixture(SPACE), &file).expect("is copied");
+    let shown = Shown::of(&file);
+    assert_eq!(shown.get("runs"), json!(["profile"]));
+}
+
+#[test]
 fn xprof_shows_the_log_directory_that_a_profile_lies_in() {
     let folder = tempfile::tempdir().expect("a folder");
     let runs = folder.path().join("plugins/profile");

@@ -139,6 +139,21 @@ pub fn protected(folder: &Folder, name: impl AsRef<OsStr>) -> io::Result<()> {
     }
 }
 
+/// Why a file of this name could not be put in place, although the folder can be written; `None` where it can. A folder is never
+/// replaced, and in a folder like `/tmp` only its owner may replace a file.
+///
+/// # Errors
+///
+/// The error that the system reports.
+pub fn obstacle(folder: &Folder, name: impl AsRef<OsStr>) -> io::Result<Option<String>> {
+    let Some(old) = folder.status(name)? else { return Ok(None) };
+    Ok(match old.kind {
+        Kind::Folder => Some("is a folder".to_owned()),
+        _ if folder.system.keeps(&old)? => Some(format!("belongs to user {}, who alone may replace it", old.user)),
+        _ => None,
+    })
+}
+
 /// Removes the temporary files and locks that killed processes have left in the folder.
 ///
 /// # Errors
@@ -165,12 +180,12 @@ fn is_abandoned(folder: &Folder, name: &str) -> bool {
         return false;
     }
     let Ok(file) = folder.system.open_lock(name.as_ref(), folder.is_shared, false) else { return false };
-    let process = if is_lock { super::lock::owner(&file).process } else { process };
-    let is_dead = process.is_some_and(|process| process == process_id() || !is_alive(process));
+    let owner = if is_lock { super::lock::owner(&file) } else { super::Owner { process, ..Default::default() } };
+    let is_dead = owner.process.is_some_and(|process| process == process_id() || !is_alive(process));
     match system::lock(&file) {
         // The lock is given back when the file is closed. Who tries to have it until then sees that its owner is dead, and
-        // tries again.
-        Ok(is_free) => is_free && is_dead && is_same(folder, name, &file),
+        // tries again. Nothing but the lock says whether a process of another container lives.
+        Ok(is_free) => is_free && (is_dead || owner.is_elsewhere) && is_same(folder, name, &file),
         Err(_) => {
             let modified = file.metadata().and_then(|metadata| metadata.modified());
             is_dead && modified.is_ok_and(|time| time.elapsed().is_ok_and(|age| age > YOUNG))

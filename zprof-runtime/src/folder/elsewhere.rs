@@ -12,6 +12,18 @@ use super::{Kind, Links, Status};
 #[derive(Debug)]
 pub(super) struct Handle(PathBuf);
 
+/// No signal says here that a file is too long.
+#[derive(Debug, Default)]
+pub struct SizeSignalHeld;
+
+impl SizeSignalHeld {
+    /// Does nothing.
+    #[must_use]
+    pub fn new() -> Self {
+        Self
+    }
+}
+
 /// There are no numbers of users here.
 #[must_use]
 pub fn user() -> Option<u32> {
@@ -22,6 +34,11 @@ pub fn user() -> Option<u32> {
 #[must_use]
 pub fn is_alive(_process: u32) -> bool {
     true
+}
+
+/// There is only one space of numbers of processes here.
+pub(super) fn process_space() -> Option<u64> {
+    None
 }
 
 fn status_of_entry(metadata: &Metadata) -> Status {
@@ -99,6 +116,12 @@ impl Handle {
 
     pub(super) fn status(&self, name: &OsStr) -> io::Result<Status> {
         fs::symlink_metadata(self.0.join(name)).map(|metadata| status_of_entry(&metadata))
+    }
+
+    /// Whose an entry is, is not known here.
+    #[allow(clippy::unused_self, clippy::unnecessary_wraps)] // other systems' use it and can fail
+    pub(super) fn keeps(&self, _entry: &Status) -> io::Result<bool> {
+        Ok(false)
     }
 
     pub(super) fn rename(&self, from: &OsStr, to: &OsStr) -> io::Result<()> {

@@ -9,7 +9,7 @@ use std::io::{self, Read as _, Seek as _, Write as _};
 use std::time::Duration;
 
 use super::draft::is_same;
-use super::{Folder, is_alive, system};
+use super::{Folder, Kind, is_alive, system};
 use crate::os::process_id;
 
 /// How the name of a lock ends.
@@ -23,8 +23,10 @@ const PAUSE: Duration = Duration::from_millis(2);
 /// Who has a lock, as far as the file says.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Owner {
-    /// The number of the process.
+    /// The number of the process; `None` where that would mean nothing here.
     pub process: Option<u32>,
+    /// Whether the process is in another container, where numbers of processes are others.
+    pub is_elsewhere: bool,
 }
 
 /// The outcome of asking for a lock.
@@ -62,7 +64,24 @@ impl Folder {
             tries += 1;
             let file = match self.system.open_lock(file_name.as_ref(), self.is_shared, true) {
                 Err(error) if system::is_in_use(&error) => return Ok(Locked::Taken(Owner::default())),
-                file => file?,
+                Err(error) => match self.status(&file_name).ok().flatten().map(|found| found.kind) {
+                    // Another user's, whose permissions keep it from being read: it may be locked.
+                    Some(Kind::File) if error.kind() == io::ErrorKind::PermissionDenied => {
+                        return Ok(Locked::Taken(Owner::default()));
+                    }
+                    Some(kind @ (Kind::Link | Kind::Folder | Kind::Other)) => {
+                        let what = match kind {
+                            Kind::Link => "a link",
+                            Kind::Folder => "a folder",
+                            _ => "no file",
+                        };
+                        let path = self.path().join(&file_name);
+                        let message = format!("`{}` is {what}; remove it", path.display());
+                        return Err(io::Error::new(error.kind(), message));
+                    }
+                    _ => return Err(error),
+                },
+                Ok(file) => file,
             };
             match system::lock(&file) {
                 Ok(true) if is_same(self, &file_name, &file) => {
@@ -78,7 +97,7 @@ impl Folder {
                 Ok(false) => {
                     let owner = owner(&file);
                     // Who has a lock that was a dead process's is about to remove it, or has not signed it yet.
-                    if owner.process.is_some_and(is_alive) || tries >= TRIES {
+                    if owner.is_elsewhere || owner.process.is_some_and(is_alive) || tries >= TRIES {
                         return Ok(Locked::Taken(owner));
                     }
                     #[expect(
@@ -124,19 +143,36 @@ impl Lock {
     }
 
     fn sign(&self) -> io::Result<()> {
+        let _held = system::SizeSignalHeld::new();
         let mut file = &self.file;
         self.file.set_len(0)?;
         file.rewind()?;
-        file.write_all(process_id().to_string().as_bytes())
+        file.write_all(signature(process_id(), system::process_space()).as_bytes())
     }
+}
+
+/// What a lock's file says: the number of the process, and that of the space in which the process has it, where there may be
+/// more than one. Containers that share a folder often have the same numbers.
+fn signature(process: u32, space: Option<u64>) -> String {
+    space.map_or_else(|| process.to_string(), |space| format!("{process} {space}"))
 }
 
 /// Whose lock a file is.
 pub(super) fn owner(file: &File) -> Owner {
     let mut text = String::new();
     let mut file = file;
-    let read = file.rewind().and_then(|()| file.take(32).read_to_string(&mut text));
-    Owner { process: read.ok().and_then(|_| text.trim().parse().ok()) }
+    match file.rewind().and_then(|()| file.take(64).read_to_string(&mut text)) {
+        Ok(_) => owner_in(&text, system::process_space()),
+        Err(_) => Owner::default(),
+    }
+}
+
+fn owner_in(text: &str, own_space: Option<u64>) -> Owner {
+    let mut words = text.split_ascii_whitespace();
+    let process = words.next().and_then(|process| process.parse().ok());
+    let space = words.next().and_then(|space| space.parse().ok());
+    let is_elsewhere = space.is_some() && space != own_space;
+    Owner { process: process.filter(|_| !is_elsewhere), is_elsewhere }
 }
 
 impl Drop for Lock {
@@ -175,7 +211,9 @@ mod tests {
         let other = held(folder.lock("other"));
         match folder.lock("host") {
             // Elsewhere nobody else can read a locked file, and so its owner is not known.
-            Ok(Locked::Taken(owner)) => assert_eq!(owner.process, cfg!(unix).then(process_id)),
+            Ok(Locked::Taken(owner)) => {
+                assert_eq!(owner, Owner { process: cfg!(unix).then(process_id), is_elsewhere: false });
+            }
             other => panic!("{other:?}"),
         }
         assert!(lock.is_held_in(&folder));
@@ -183,6 +221,41 @@ mod tests {
         let again = held(folder.lock("host"));
         drop((again, other));
         assert_eq!(folder.names(|_| true).expect("it can be listed"), [""; 0]);
+    }
+
+    #[test]
+    fn a_number_of_a_process_counts_where_it_was_given() {
+        let here = |process| Owner { process, is_elsewhere: false };
+        let elsewhere = Owner { process: None, is_elsewhere: true };
+        for (text, own, expected) in [
+            ("7", None, here(Some(7))),
+            ("7", Some(1), here(Some(7))),
+            ("7 1", Some(1), here(Some(7))),
+            ("7 2", Some(1), elsewhere.clone()),
+            ("7 2", None, elsewhere),
+            ("", Some(1), here(None)),
+            ("x y", Some(1), here(None)),
+        ] {
+            assert_eq!(owner_in(text, own), expected, "{text}");
+        }
+        for space in [None, Some(u64::MAX)] {
+            assert_eq!(owner_in(&signature(u32::MAX, space), space), here(Some(u32::MAX)));
+        }
+    }
+
+    #[test]
+    #[cfg(unix)] // makes links
+    fn what_cannot_be_a_lock_is_named() {
+        let place = tempfile::tempdir().expect("a temporary folder can be made");
+        let folder = Folder::open(place.path()).expect("the folder is there");
+        let path = |name: &str| place.path().join(format!(".zprof-{name}.lock"));
+        std::os::unix::fs::symlink("nowhere", path("link")).expect("the name is free");
+        fs::create_dir(path("folder")).expect("the name is free");
+        drop(std::os::unix::net::UnixListener::bind(path("other")).expect("the name is free"));
+        for (name, what) in [("link", "a link"), ("folder", "a folder"), ("other", "no file")] {
+            let error = folder.lock(name).expect_err("it cannot be locked");
+            assert_eq!(error.to_string(), format!("`{}` is {what}; remove it", path(name).display()));
+        }
     }
 
     #[test]
@@ -209,7 +282,7 @@ mod tests {
         fs::write(place.path().join(".zprof-host.lock"), (u32::MAX >> 1).to_string()).expect("it is writable");
         let lock = held(folder.lock("host"));
         let text = fs::read_to_string(place.path().join(".zprof-host.lock")).expect("the file is there");
-        assert_eq!(text, process_id().to_string());
+        assert_eq!(text, signature(process_id(), system::process_space()));
         fs::remove_file(place.path().join(".zprof-host.lock")).expect("it is there");
         assert!(!lock.is_held_in(&folder), "its name is gone");
     }

@@ -21,9 +21,9 @@ use std::path::{Path, PathBuf};
 
 use crate::room;
 
-pub use self::draft::{Draft, protected, remove_abandoned};
+pub use self::draft::{Draft, obstacle, protected, remove_abandoned};
 pub use self::lock::{Lock, Locked, Owner};
-pub use self::system::{claim, is_alive, user};
+pub use self::system::{SizeSignalHeld, claim, is_alive, user};
 
 /// Which symbolic links are followed on the way to a folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,6 +4,8 @@ use std::collections::VecDeque;
 use std::ffi::{CString, OsStr, OsString, c_int};
 use std::fs::{File, Metadata, Permissions};
 use std::io;
+#[cfg(any(target_os = "linux", target_os = "android"))]
+use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd as _, FromRawFd as _};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
@@ -52,6 +54,97 @@ pub fn is_alive(process: u32) -> bool {
     // SAFETY: signal 0 sends nothing.
     let status = unsafe { libc::kill(process, 0) };
     status == 0 || io::Error::last_os_error().raw_os_error() == Some(libc::EPERM)
+}
+
+/// The space in which processes have their numbers: containers have one each.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+pub(super) fn process_space() -> Option<u64> {
+    std::fs::metadata("/proc/self/ns/pid").ok().map(|space| space.ino())
+}
+
+/// There is only one space of numbers of processes here.
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+pub(super) fn process_space() -> Option<u64> {
+    None
+}
+
+/// While this lives, a write beyond the limit of file sizes (`ulimit -f`) that the calling thread makes fails, and does not
+/// end the process: the signal that the system sends besides, `SIGXFSZ`, is kept from the thread and thrown away.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+#[derive(Debug)]
+pub struct SizeSignalHeld {
+    before: libc::sigset_t,
+    /// Whether one was there for the thread already, which is not ours to throw away.
+    was_pending: bool,
+    /// The mask of signals is the thread's.
+    _of_thread: PhantomData<*const ()>,
+}
+
+#[cfg(any(target_os = "linux", target_os = "android"))]
+impl SizeSignalHeld {
+    /// Keeps the signal from the calling thread.
+    #[must_use]
+    pub fn new() -> Self {
+        let (own, mut before) = (Self::set(), MaybeUninit::zeroed());
+        let was_pending = Self::is_pending();
+        // SAFETY: the first pointer is to a set, and the second is good for one.
+        let _status = unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &raw const own, before.as_mut_ptr()) };
+        // SAFETY: all bits zero are a valid set, and what the call wrote is one.
+        let before = unsafe { before.assume_init() };
+        Self { before, was_pending, _of_thread: PhantomData }
+    }
+
+    /// The set of this signal alone.
+    fn set() -> libc::sigset_t {
+        let mut set = MaybeUninit::zeroed();
+        // SAFETY: the pointer is good for a set.
+        let _status = unsafe { libc::sigemptyset(set.as_mut_ptr()) };
+        // SAFETY: the pointer is to a set, which the last call made, and the signal exists.
+        let _status = unsafe { libc::sigaddset(set.as_mut_ptr(), libc::SIGXFSZ) };
+        // SAFETY: all bits zero are a valid set, and what the calls wrote is one.
+        unsafe { set.assume_init() }
+    }
+
+    fn is_pending() -> bool {
+        let mut pending = MaybeUninit::zeroed();
+        // SAFETY: the pointer is good for a set.
+        let _status = unsafe { libc::sigpending(pending.as_mut_ptr()) };
+        // SAFETY: the pointer is to a set: all bits zero are one, and so is what the call wrote.
+        unsafe { libc::sigismember(pending.as_ptr(), libc::SIGXFSZ) == 1 }
+    }
+}
+
+#[cfg(any(target_os = "linux", target_os = "android"))]
+impl Drop for SizeSignalHeld {
+    fn drop(&mut self) {
+        if !self.was_pending {
+            let (own, at_once) = (Self::set(), libc::timespec { tv_sec: 0, tv_nsec: 0 });
+            // SAFETY: the pointers are to a set and to a time, and the call may leave out what the signal says.
+            let _signal = unsafe { libc::sigtimedwait(&raw const own, std::ptr::null_mut(), &raw const at_once) };
+        }
+        // SAFETY: the pointer is to a set, and the call may leave out the present one.
+        let _status = unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.before, std::ptr::null_mut()) };
+    }
+}
+
+/// Elsewhere the signal goes to the process and cannot be kept from a thread.
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+#[derive(Debug)]
+pub struct SizeSignalHeld;
+
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+impl SizeSignalHeld {
+    /// Does nothing.
+    #[must_use]
+    pub fn new() -> Self {
+        Self
+    }
+}
+
+impl Default for SizeSignalHeld {
+    fn default() -> Self {
+        Self::new()
+    }
 }
 
 /// A link that is not followed, or a folder that is not used: no error number is behind this one.
@@ -149,6 +242,14 @@ impl Handle {
             Kind::Other
         };
         Ok(Status { kind, user: found.st_uid, mode: mode & 0o7777, id })
+    }
+
+    /// Whether this user may not replace an entry because the folder is like `/tmp`, where that is its owner's to do.
+    pub(super) fn keeps(&self, entry: &Status) -> io::Result<bool> {
+        let folder = self.0.metadata()?;
+        // SAFETY: the function has no arguments and cannot fail.
+        let own = unsafe { libc::geteuid() };
+        Ok(folder.mode() & STICKY != 0 && own != 0 && ![folder.uid(), entry.user].contains(&own))
     }
 
     pub(super) fn rename(&self, from: &OsStr, to: &OsStr) -> io::Result<()> {

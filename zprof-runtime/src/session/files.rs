@@ -12,7 +12,7 @@ use std::sync::Once;
 use super::options::{DEFAULT_PLACE, ProfilerOptions, SessionId};
 use super::{copies, rank, run_names};
 use crate::error::{Error, ErrorKind, Result};
-use crate::folder::{self, Draft, Folder, Links, Lock, Locked};
+use crate::folder::{self, Draft, Folder, Kind, Links, Lock, Locked};
 use crate::os::process_id;
 use crate::warn::warn;
 
@@ -177,12 +177,18 @@ impl RunFiles {
             // Folders cannot be locked here, and so nobody has such a lock.
             Err(_) => {}
         }
+        let mut obstacle = None;
         for attempt in u64::from(owner.is_some())..MOST_NAMES {
             self.host = match attempt {
                 0 => wanted.clone(),
                 1 => format!("{wanted}_{own}"),
                 further => format!("{wanted}_{own}_{further}"),
             };
+            // What nobody could put in place in the end is better known now.
+            if let Some(reason) = self.obstacle(folder)? {
+                obstacle.get_or_insert(reason);
+                continue;
+            }
             match folder.lock(&self.host).map_err(|error| failed(self, error))? {
                 Locked::Taken(of) => {
                     owner.get_or_insert(of.process);
@@ -195,8 +201,14 @@ impl RunFiles {
                     self.folder.display()
                 )),
             }
+            let path = self.protobuf();
             let who = match owner {
-                None => return Ok(()),
+                None => {
+                    self.notes.extend(
+                        obstacle.map(|reason| format!("{reason}; this profile is beside it, in `{}`", path.display())),
+                    );
+                    return Ok(());
+                }
                 Some(_) if is_fork => "the process that this one was forked from".to_owned(),
                 Some(Some(process)) if process == own => copies::others().first().map_or_else(
                     || "another session of this process".to_owned(),
@@ -205,7 +217,7 @@ impl RunFiles {
                 Some(Some(process)) => format!("process {process}"),
                 Some(None) => "another process".to_owned(),
             };
-            let (taken, path) = (taken.display(), self.protobuf());
+            let taken = taken.display();
             self.notes.push(format!("{who} writes `{taken}`; this profile is beside it, in `{}`", path.display()));
             return Ok(());
         }
@@ -223,6 +235,18 @@ impl RunFiles {
             self.process = process_id();
         }
         Ok(folder)
+    }
+
+    /// Which of the files could not be put in place, and why.
+    fn obstacle(&self, folder: &Folder) -> Result<Option<String>> {
+        for path in [self.protobuf(), self.json(), self.broken()] {
+            let found = folder::obstacle(folder, name_of(&path))
+                .map_err(|error| Error::io(format!("cannot write `{}`", path.display()), error))?;
+            if let Some(reason) = found {
+                return Ok(Some(format!("`{}` {reason}", path.display())));
+            }
+        }
+        Ok(None)
     }
 
     /// Refuses to replace files that are write-protected.
@@ -292,7 +316,8 @@ impl RunFiles {
                 Locked::Unsupported(_) => None,
             };
             let failed = |error| Error::io(format!("cannot write `{}`", files.protobuf().display()), error);
-            if folder.status(name_of(&files.protobuf())).map_err(failed)?.is_none() {
+            let is_free = folder.status(name_of(&files.protobuf())).map_err(failed)?.is_none();
+            if is_free && files.obstacle(&folder)?.is_none() {
                 files.lock = lock;
                 return Ok(files);
             }
@@ -335,31 +360,31 @@ impl RunFiles {
         &self.host
     }
 
-    /// Gives the new files their names, all of which are on the disk already. Gives the XSpace's file back, open.
+    /// Gives the new files their names, all of which are on the disk already.
     ///
     /// An older pair stays as it is until here. In the folder there is then, in this order: the old XSpace without what was
     /// derived from it, the new XSpace alone, and the new pair. So an XSpace and a JSON that are there at the same time are
     /// always of one session, also where the process is killed between two steps. The folder is written to the disk after
     /// each step, so that this holds, too, where the system ends.
     ///
-    /// Without `json`, the new XSpace is alone in the end.
-    pub(crate) fn publish(&self, folder: &Folder, new: New) -> Result<File> {
+    /// Without `json`, and where that cannot be given its name, the new XSpace is alone in the end: what has its name is no
+    /// reason to lose the profile.
+    pub(crate) fn publish(&self, folder: &Folder, new: New) -> Result<Published> {
         let is_replaced = folder.status(name_of(&self.protobuf())).is_ok_and(|old| old.is_some());
-        if self.remove_derived(folder)? {
+        let mut notes = Vec::new();
+        if self.remove_derived(folder, &mut notes)? {
             self.sync(folder)?;
         }
         let file = self.place(new.xspace, &self.protobuf())?;
         if is_replaced {
             self.sync(folder)?;
         }
-        if let Some(json) = new.json {
-            self.place(json, &self.json())?;
-        }
-        if let Some(broken) = new.broken {
-            self.place(broken, &self.broken())?;
+        let json = new.json.map_or(Ok(()), |json| self.place(json, &self.json()).map(drop));
+        if let Some(Err(error)) = new.broken.map(|broken| self.place(broken, &self.broken())) {
+            notes.push(format!("what the plugin returned cannot be kept: {}", error.told()));
         }
         self.sync(folder)?;
-        Ok(file)
+        Ok(Published { xspace: file, json, notes })
     }
 
     /// Gives a draft its name.
@@ -374,8 +399,9 @@ impl RunFiles {
         folder.sync().map_err(|error| Error::io(what(), error))
     }
 
-    /// Removes what was derived from an older profile of this run: XProf's caches, then its JSON. `true` if there was any.
-    fn remove_derived(&self, folder: &Folder) -> Result<bool> {
+    /// Removes what was derived from an older profile of this run: XProf's caches, then its JSON. `true` if there was any. Only
+    /// a JSON that cannot be removed is an error, since it would pass for that of the new XSpace; of others it is told.
+    fn remove_derived(&self, folder: &Folder, notes: &mut Vec<String>) -> Result<bool> {
         let failed = |name: &str, error| {
             let path = self.folder.join(name);
             Error::io(format!("failed to remove the old `{}`", path.display()), error)
@@ -386,7 +412,18 @@ impl RunFiles {
         names.sort_by_key(|name| name == name_of(&json));
         let mut is_removed = false;
         for name in names {
-            is_removed |= folder.remove(&name).map_err(|error| failed(&name, error))?;
+            match folder.remove(&name) {
+                Ok(was_there) => is_removed |= was_there,
+                Err(error) => {
+                    let is_folder =
+                        folder.status(&name).is_ok_and(|found| found.is_some_and(|found| found.kind == Kind::Folder));
+                    if name == name_of(&json) && !is_folder {
+                        return Err(failed(&name, error));
+                    }
+                    let path = self.folder.join(&name);
+                    notes.push(format!("the old `{}` cannot be removed: {error}", path.display()));
+                }
+            }
         }
         Ok(is_removed)
     }
@@ -399,6 +436,17 @@ pub(crate) struct New {
     pub(crate) json: Option<Draft>,
     /// What a plugin returned and nobody can read.
     pub(crate) broken: Option<Draft>,
+}
+
+/// What has become of the new files of a run.
+#[derive(Debug)]
+pub(crate) struct Published {
+    /// The XSpace, open.
+    pub(crate) xspace: File,
+    /// Whether the JSON, if there was one, has its name.
+    pub(crate) json: Result<()>,
+    /// What the profile is to say of the others.
+    pub(crate) notes: Vec<String>,
 }
 
 /// The last part of a path that was put together here.

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use super::Unwritten;
 use super::device::Piece;
-use super::files::New;
+use super::files::{New, Published};
 use crate::error::{Error, Result};
 use crate::export::{JsonOptions, write_json};
 use crate::folder::{self, Draft, Folder};
@@ -21,6 +21,8 @@ impl Unwritten {
     /// missing.
     pub(super) fn write(&mut self) -> Result<()> {
         let started = Instant::now();
+        // A limit of file sizes is no reason to end the program.
+        let _held = folder::SizeSignalHeld::new();
         let folder = self.files.hold()?;
         let (protobuf, json) = (self.files.protobuf(), self.files.json());
         self.files.refuse_protected(&folder)?;
@@ -33,7 +35,9 @@ impl Unwritten {
         let mut made = make_json(&folder, xspace.file(), &json);
         let has_older = folder.status(name(&protobuf)).is_ok_and(|old| old.is_some());
         let new = New { xspace, json: made.as_mut().ok().and_then(Option::take), broken };
-        let file = self.files.publish(&folder, new)?;
+        let Published { xspace: file, json: placed, notes } = self.files.publish(&folder, new)?;
+        warnings.extend(notes);
+        made = made.and_then(|made| placed.map(|()| made));
         if made.is_err() && has_older {
             // What was replaced has made room.
             made = make_json(&folder, &file, &json);

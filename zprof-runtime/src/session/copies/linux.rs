@@ -8,6 +8,8 @@ use std::mem::{self, MaybeUninit};
 use std::os::fd::FromRawFd as _;
 use std::path::PathBuf;
 
+use crate::folder::SizeSignalHeld;
+
 /// Where the system lists the open files of this process.
 const OPEN_FILES: &str = "/proc/self/fd";
 const NAME: &CStr = c"zprof-copies";
@@ -33,6 +35,8 @@ pub(super) fn notes() -> Vec<String> {
 
 /// Adds a line. Where the system lets nobody make such a file, copies do not learn of each other.
 pub(super) fn note(line: &str) {
+    // The limit of file sizes is for files in memory, too.
+    let _held = SizeSignalHeld::new();
     let append = |path: &PathBuf| {
         // One call of the system for the whole line, so that lines of two copies do not mix.
         File::options().append(true).open(path).and_then(|mut file| file.write_all(line.as_bytes())).is_ok()
