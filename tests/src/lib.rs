@@ -1,6 +1,7 @@
 //! Helpers of the test suite.
 
 pub mod annotations;
+pub mod blocks;
 pub mod canonical;
 #[allow(unsafe_code)] // calls functions of the fake
 pub mod fake;

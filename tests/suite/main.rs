@@ -10,6 +10,7 @@ mod callgrind;
 mod ceiling;
 mod check;
 mod corpus;
+mod documents;
 #[cfg(unix)] // sends signals
 mod from_env;
 mod global_clock;

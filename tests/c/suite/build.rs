@@ -22,7 +22,7 @@ pub(crate) fn package() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-fn repository() -> &'static Path {
+pub(crate) fn repository() -> &'static Path {
     package().ancestors().nth(2).expect("the package lies two folders deep")
 }
 

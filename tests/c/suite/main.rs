@@ -1,6 +1,7 @@
 //! The C API: its header, programs in C and C++, and a program that is half Rust: this one.
 
 mod build;
+mod documents;
 mod half;
 mod header;
 mod install;

@@ -2,8 +2,12 @@
 //! are given, but in `real_nsys`.
 #![cfg(unix)]
 
+#[allow(unreachable_pub, dead_code)] // other packages use all of it
+#[path = "../../../tests/src/blocks.rs"]
+mod blocks;
 mod commands;
 mod doctor;
+mod documents;
 mod neuron;
 mod privileges;
 mod real_nsys;
