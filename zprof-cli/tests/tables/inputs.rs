@@ -91,7 +91,10 @@ fn a_run_is_read_by_a_process_that_may_have_very_few_open_files() {
             let line = format!("ulimit -n {files}; cd '{}'; \"$1\" {arguments}", out.path().display());
             let done = shell(&line, run);
             let error = String::from_utf8_lossy(&done.stderr);
-            assert!(done.status.success() && error.is_empty(), "{arguments} with {files}: {error}");
+            // That these hosts have no common time is said, and no more.
+            let others: Vec<&str> =
+                error.lines().filter(|line| !line.contains("do not say when the session started")).collect();
+            assert_eq!((done.status.code(), others), (Some(0), vec![]), "{arguments} with {files}");
             let told = String::from_utf8_lossy(&done.stdout).lines().count();
             assert_eq!(u64::try_from(told), Ok(lines), "{arguments} with {files}");
         }
