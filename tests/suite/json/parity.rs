@@ -57,8 +57,9 @@ fn times(elements: &[Value]) -> Times {
         let is_beyond = start >= READABLE_MICROS;
         let [starts, durations] = times.entry((content(event), is_beyond)).or_default();
         starts.push(start);
-        // In our document, an event that begins below and reaches beyond ends there.
-        durations.push(if is_beyond { duration } else { duration.min(READABLE_MICROS - start) });
+        // In our document, an event that begins below and reaches beyond ends there, and none ends after 2^64 ps.
+        let latest = if is_beyond { 18_446_744_073_709.551 } else { READABLE_MICROS };
+        durations.push(duration.min(latest - start));
     }
     for list in times.values_mut().flatten() {
         list.sort_by(f64::total_cmp);
