@@ -419,3 +419,81 @@ fn a_traced_future_is_little_larger() {
     block_on(async { counted.set(counted.get() + 1) }.traced(zprof::task!("once")));
     assert_eq!(counted.get(), 1);
 }
+
+/// Awaits where the attribute does not see it.
+macro_rules! awaited {
+    ($future:expr) => {
+        $future.await
+    };
+}
+
+#[zprof::trace]
+async fn holds_a_block() {
+    zprof::scope!("block", { awaited!(pend(1)) });
+}
+
+#[zprof::trace]
+async fn holds_a_span() {
+    let span = zprof::span!("span");
+    awaited!(pend(1));
+    zprof::scope!("within", {});
+    span.end();
+}
+
+#[zprof::trace]
+async fn holds_nothing() {
+    pend(1).await;
+    zprof::scope!("work", {});
+}
+
+/// Lines of the marks above.
+const HELD: [(&str, u32); 2] = [("block", line!() - 18), ("span", line!() - 13)];
+
+fn warnings_of_held() -> [String; 2] {
+    HELD.map(|(name, line)| {
+        format!(
+            "scope `{name}` ({}:{line}) ended out of order or was held across an await; it is on a line of its own, `… (overlap)`",
+            file!()
+        )
+    })
+}
+
+#[test]
+fn only_what_was_held_across_an_await_is_to_blame() {
+    let recorded = recorded(|| {
+        let (mut block, mut span) = (pin!(holds_a_block()), pin!(holds_a_span()));
+        let mut innocent = pin!(holds_nothing());
+        for is_last in [false, true] {
+            for is_ready in
+                [poll(block.as_mut()), poll(span.as_mut()), poll(innocent.as_mut())].map(|poll| poll.is_ready())
+            {
+                assert_eq!(is_ready, is_last);
+            }
+        }
+    });
+    let own = recorded.own_line();
+    let polls = "holds_a_block holds_a_span holds_nothing";
+    assert_eq!(own.tree(), format!("{polls} holds_a_block holds_a_span(within) holds_nothing(work)"));
+    let overlaps: Vec<(&str, &Stats)> =
+        recorded.lines.iter().filter(|line| line.name.contains("overlap")).flat_map(|line| line.told()).collect();
+    let tid = stats([("tid", recorded.tid.into())]);
+    assert_eq!(overlaps, [("block", &tid), ("span", &tid)]);
+    assert_eq!(recorded.warnings, warnings_of_held());
+}
+
+#[test]
+fn what_was_held_since_before_the_session_is_to_blame() {
+    let mut session = Session::new(ProfilerOptions::default());
+    let mut block = pin!(holds_a_block());
+    assert!(poll(block.as_mut()).is_pending());
+    session.start();
+    assert!(poll(block.as_mut()).is_ready());
+    block_on(holds_nothing());
+    let recorded = session.stop();
+    let own = recorded.own_line();
+    assert_eq!(own.tree(), "holds_a_block holds_nothing holds_nothing(work)");
+    let overlap = recorded.line(&format!("{} (overlap)", own.name));
+    let held = stats([("started_before", 1.into()), ("tid", recorded.tid.into())]);
+    assert_eq!(overlap.told(), [("block", &held)]);
+    assert_eq!(recorded.warnings, warnings_of_held()[..1]);
+}

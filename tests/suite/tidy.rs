@@ -15,6 +15,7 @@ const UNSAFE: &[&str] = &[
     "zprof-c/src/site.rs",
     "zprof-c/src/thread.rs",
     "zprof-cli/src/run/signals.rs",
+    "zprof-runtime/src/bridge/tracing/layer.rs",
     "zprof-runtime/src/clock.rs",
     "zprof-runtime/src/annotate/nvtx.rs",
     "zprof-runtime/src/annotate/roctx.rs",

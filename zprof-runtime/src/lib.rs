@@ -81,8 +81,9 @@ compile_error!(
 pub mod raw {
     pub use crate::atomic::AtomicU64;
     pub use crate::record::raw::{
-        Description, Key, MOST_KEYS, MOST_SITES, RawGuard, RawSite, RawValue, STATE, Values, Whole, begin, count, end,
-        heard_level, hold, instant, is_dropped_in_handler, listens, look, note, open, sites, take, watch,
+        Description, Key, MOST_KEYS, MOST_SITES, RawGuard, RawSite, RawValue, STATE, Values, Whole, begin, count,
+        count_unknown, end, heard_level, hold, instant, is_dropped_in_handler, listens, look, note, open, sites, take,
+        watch,
     };
     pub use crate::site::{Level, NO_FILTER, Site};
 }

@@ -3,6 +3,7 @@
 mod fields;
 #[cfg(unix)]
 mod forks;
+mod idle;
 mod levels;
 mod logger;
 mod spans;

@@ -5,7 +5,7 @@ use super::decode::{Note, Record, Words};
 use super::nest::{Nest, Open};
 use crate::room::{self, Result, Room as _};
 use crate::site::Origin;
-use crate::value::Shape;
+use crate::value::{Kind, Shape};
 
 /// What became of a scope.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -14,7 +14,8 @@ pub(crate) struct Fate {
     pub(crate) unfinished: bool,
     /// Its guard was never dropped; it is closed at the end of the scope around it.
     pub(crate) leaked: bool,
-    /// It outlived a scope that began before it, and does not fit on the thread's line.
+    /// It outlived a scope that began before it, or ended while a poll was open that began after it. It does not fit on the
+    /// thread's line.
     pub(crate) overlaps: bool,
 }
 
@@ -80,6 +81,8 @@ pub(crate) struct Scope<'a> {
 pub(crate) struct Early {
     pub(crate) end: u64,
     pub(crate) site: Origin,
+    /// It ended while a poll was open, and does not fit on the thread's line.
+    pub(crate) overlaps: bool,
 }
 
 /// The end of a task on this thread.
@@ -148,26 +151,40 @@ impl<'a> Scopes<'a> {
         Ok(scopes)
     }
 
+    /// Takes one record into account.
+    ///
+    /// On a thread's line, scopes nest. Where they cross, that is where one ends while another is open that began after it, one of
+    /// the two goes to a line of its own, and a warning names it. It is the later one, which outlived the earlier, with two
+    /// exceptions, since somebody would be blamed for the fault of another:
+    ///
+    /// - A poll is a function's run, and cannot outlive what is around it. A scope that ends inside a poll that began after it was
+    ///   held across an await, so the scope goes.
+    /// - A scope that outlived another one has gone already. Nothing on the thread's line crosses it any more.
     #[inline(always)]
     fn apply(&mut self, record: Record<'a>, open: &mut Nest, order: &mut TickOrder) -> Result<()> {
         match record {
-            Record::Begin { tick, position, .. } => {
+            Record::Begin { tick, position, shape, .. } => {
                 self.outside += usize::from(tick > self.last);
                 self.set_order(self.ends.len(), 0, tick, order.next(tick, false));
                 open.push(self.ends.len(), position)?;
+                if is_poll(shape) {
+                    open.is_poll(position)?;
+                }
                 room::push(&mut self.ends, self.last)?;
             }
             Record::End { tick } => {
                 let number = order.next(tick, true);
                 if let Some(scope) = open.pop() {
-                    self.close(&scope, tick, number)?;
+                    let overlaps = self.crosses(&scope);
+                    self.close(&scope, tick, number, overlaps)?;
                 }
             }
             Record::Close { tick, position } => {
                 let number = order.next(tick, true);
                 if let Some(scope) = open.take(position) {
-                    self.close(&scope, tick, number)?;
-                    if tick <= self.last {
+                    let overlaps = self.crosses(&scope) || (tick <= self.last && open.has_poll_from(position));
+                    self.close(&scope, tick, number, overlaps)?;
+                    if tick <= self.last && !overlaps {
                         open.outlive(position, tick, number);
                     }
                 }
@@ -176,8 +193,11 @@ impl<'a> Scopes<'a> {
             Record::Early { tick, .. } if !self.has(tick) => {}
             Record::Early { tick, site } => {
                 let number = order.next(tick, true);
-                room::push(&mut self.early, Early { end: tick, site })?;
-                open.outlive(0, tick, number);
+                let overlaps = open.has_poll_from(0);
+                room::push(&mut self.early, Early { end: tick, site, overlaps })?;
+                if !overlaps {
+                    open.outlive(0, tick, number);
+                }
             }
             Record::Task { tick, task, site } => {
                 if self.has(tick) {
@@ -234,11 +254,11 @@ impl<'a> Scopes<'a> {
     }
 
     #[inline(always)]
-    fn close(&mut self, scope: &Open, tick: u64, number: u8) -> Result<()> {
+    fn close(&mut self, scope: &Open, tick: u64, number: u8, overlaps: bool) -> Result<()> {
         self.ends[scope.index] = tick.min(self.last);
         self.set_order(scope.index, 1, tick, number);
         self.outside += usize::from(tick < self.since);
-        let fate = Fate { unfinished: tick > self.last, leaked: false, overlaps: self.crosses(scope) };
+        let fate = Fate { unfinished: tick > self.last, leaked: false, overlaps };
         if fate.is_usual() { Ok(()) } else { room::push(&mut self.fates, (scope.index, fate)) }
     }
 
@@ -270,6 +290,12 @@ impl<'a> Scopes<'a> {
             }
         }
     }
+}
+
+/// Whether scopes of this shape are polls of tasks. A slice of a span that a bridge records may be held like any other scope.
+#[inline(always)]
+fn is_poll(shape: &Shape) -> bool {
+    matches!((shape.kinds.last(), &shape.site), (Some(Kind::Number), Origin::Coded(_)))
 }
 
 /// What is left of the fates and notes while the scopes are walked.
@@ -324,6 +350,11 @@ mod tests {
     }
 
     static SHAPE: Shape = Shape { site: Origin::Coded(site), kinds: Cow::Borrowed(&[]), plain: true };
+    static POLL: Shape = Shape { site: Origin::Coded(site), kinds: Cow::Borrowed(&[Kind::Number]), plain: true };
+
+    fn poll(tick: u64) -> [u64; 3] {
+        [head(tick, BEGIN), std::ptr::from_ref(&POLL).expose_provenance() as u64, 7 << 1]
+    }
 
     fn begin(tick: u64) -> [u64; 2] {
         [head(tick, BEGIN), std::ptr::from_ref(&SHAPE).expose_provenance() as u64]
@@ -354,6 +385,54 @@ mod tests {
         let words = [&begin(10)[..], &early(50), &early(150), &[head(160, END)]];
         let crossing = Fate { overlaps: true, ..UNFINISHED };
         assert_eq!(resolved(&words.concat()), (vec![(10, 100, crossing)], vec![50]));
+    }
+
+    #[test]
+    fn what_was_held_across_an_await_is_to_blame_for_crossing_polls() {
+        let overlaps = Fate { overlaps: true, ..USUAL };
+        let end = |tick| [head(tick, END)];
+        // Begun in one poll, and ended in the next one of the same thread, with a poll of another task between them. A poll takes 24
+        // bytes, a scope 16, its position by which an end names it 24.
+        let words =
+            [&poll(10)[..], &begin(20), &close(30, 0), &poll(35), &end(37), &poll(40), &close(50, 24), &end(60)];
+        assert_eq!(
+            resolved(&words.concat()).0,
+            [(10, 30, USUAL), (20, 50, overlaps), (35, 37, USUAL), (40, 60, USUAL)]
+        );
+        // Nothing was around it where it began.
+        let words = [&begin(10)[..], &poll(20), &begin(25), &close(30, 0), &end(35), &end(40)];
+        assert_eq!(resolved(&words.concat()).0, [(10, 30, overlaps), (20, 40, USUAL), (25, 35, USUAL)]);
+        // Two tasks hold one each.
+        let words = [
+            &poll(10)[..],
+            &begin(11),
+            &close(12, 0),
+            &poll(20),
+            &begin(21),
+            &close(22, 64),
+            &poll(30),
+            &close(31, 24),
+            &end(32),
+            &poll(40),
+            &close(41, 88),
+            &end(42),
+        ];
+        let polls = [(10, 12), (20, 22), (30, 32), (40, 42)].map(|(begin, end)| (begin, end, USUAL));
+        let [one, two, three, four] = polls;
+        assert_eq!(resolved(&words.concat()).0, [one, (11, 31, overlaps), two, (21, 41, overlaps), three, four]);
+        // What outlives a scope that has gone to another line crosses nothing, and what outlives one that stays does.
+        let words = [&begin(10)[..], &begin(20), &close(30, 0), &begin(40), &close(50, 16), &end(60)];
+        assert_eq!(resolved(&words.concat()).0, [(10, 30, USUAL), (20, 50, overlaps), (40, 60, USUAL)]);
+        // It was open before the session.
+        let early = |tick: u64| [head(tick, OTHER), EARLY, (site as *const ()).expose_provenance() as u64];
+        let words = [&poll(10)[..], &early(20), &end(30), &begin(40), &early(50), &end(60)].concat();
+        let chunks = [Words::written(&words)];
+        let scopes = Scopes::resolve(&chunks, 0, 100).expect("there is memory");
+        assert_eq!(
+            scopes.early.iter().map(|early| (early.end, early.overlaps)).collect::<Vec<_>>(),
+            [(20, true), (50, false)]
+        );
+        assert_eq!(resolved(&words).0, [(10, 30, USUAL), (40, 60, overlaps)]);
     }
 
     #[test]

@@ -25,6 +25,8 @@ pub(super) struct Nest {
     closed: usize,
     /// Positions of those that have outlived nothing, ascending, and of closed ones.
     nested: Vec<u64>,
+    /// Positions of those that are polls, ascending, and of closed ones.
+    polls: Vec<u64>,
 }
 
 impl Nest {
@@ -37,6 +39,24 @@ impl Nest {
         Ok(())
     }
 
+    /// Says that the scope that was pushed last is a poll.
+    pub(super) fn is_poll(&mut self, position: u64) -> Result<()> {
+        self.polls.room(1)?;
+        self.polls.push(position);
+        Ok(())
+    }
+
+    /// Whether a poll is open that began at `position` or later.
+    pub(super) fn has_poll_from(&mut self, position: u64) -> bool {
+        while let Some(&last) = self.polls.last() {
+            if self.find(last).is_some() {
+                return last >= position;
+            }
+            self.polls.pop();
+        }
+        false
+    }
+
     /// Takes the innermost scope.
     #[inline]
     pub(super) fn pop(&mut self) -> Option<Open> {
@@ -47,6 +67,9 @@ impl Nest {
         }
         while self.nested.last().is_some_and(|&position| position >= scope.position) {
             self.nested.pop();
+        }
+        while self.polls.last().is_some_and(|&position| position >= scope.position) {
+            self.polls.pop();
         }
         Some(scope)
     }

@@ -7,6 +7,7 @@ use super::chain::Bounds;
 use super::directives::Directives;
 use super::helper::{self, Helper};
 use super::log::{Gone, Stream};
+use super::raw::{self, Unknown};
 use super::registry::Word;
 use super::steady::Steady;
 use super::thread::{LOCAL, Local, SHARED};
@@ -65,6 +66,8 @@ pub(crate) struct Recorded {
     pub(crate) orphans: u64,
     /// What was dropped since the recorder was at work on the same thread, by [`Interrupted`](super::registry::Interrupted).
     pub(crate) interrupted: [u64; 3],
+    /// Spans that were entered, and that a bridge does not know.
+    pub(crate) unknown: Option<Unknown>,
     /// Where the session came into this process by a fork.
     pub(crate) forked: Option<Forked>,
     /// The system had no memory for a chunk, within the recorder's own limit.
@@ -109,7 +112,7 @@ impl Recording {
         let bounds = Bounds { ns: keep_ns.unwrap_or(u64::MAX), bytes: keep_bytes.unwrap_or(u64::MAX) };
         let _old = SHARED.direct(settings.directives);
         SHARED.open_session(flags, settings.filter, bounds);
-        super::raw::changed();
+        raw::changed();
         Ok(Self { live: Live { source, start, keep_ns }, helper: Some(helper) })
     }
 
@@ -127,7 +130,7 @@ impl Recording {
     pub(crate) fn stop(mut self) -> Result<Recorded> {
         SHARED.close_session();
         let stop = Anchor::take(self.live.source);
-        super::raw::changed();
+        raw::changed();
         if let Some(helper) = self.helper.take() {
             helper.stop();
         }
@@ -205,6 +208,7 @@ impl Live {
             streams,
             orphans: SHARED.orphans(),
             interrupted: SHARED.interrupted(),
+            unknown: raw::unknown(),
             forked,
             was_short: SHARED.pool.was_short(),
             gone,

@@ -9,7 +9,7 @@ use super::tasks::{Tasks, flow};
 use crate::clock::Cursor;
 use crate::lanes::{LaneAllocator, LaneLimits};
 use crate::record::decode::{Decoded, Record, Retimed, Words, value};
-use crate::record::drain::{Fate, Scope, Scopes};
+use crate::record::drain::{Early, Fate, Scope, Scopes};
 use crate::record::raw::any_crossed;
 use crate::record::recording::{Recorded, is_short, recycle, trim};
 use crate::record::steady::Straightened;
@@ -210,7 +210,9 @@ impl Converter<'_> {
         let mut line = Line::new(id, room::text(&name)?, words_in_all * 4);
         let mut cursor = self.recorded.timeline.cursor();
         self.early(&scopes, &mut line, &mut cursor, tid_stat);
-        let mut overlaps = Vec::new();
+        let early = scopes.early.iter().rev().filter(|early| early.overlaps);
+        let mut overlaps: Vec<(u64, u64)> =
+            room::collect(early.map(|early| (0, cursor.ps(early.end))), scopes.early.len())?;
         let mut result = Ok(());
         scopes.for_each(|scope| {
             let added = if scope.fate.overlaps {
@@ -257,19 +259,30 @@ impl Converter<'_> {
 
     /// Scopes that were open when the session started: from its start to their end, the last to end around the others.
     fn early(&mut self, scopes: &Scopes<'_>, line: &mut Line, cursor: &mut Cursor<'_>, tid: Option<u64>) {
-        for early in scopes.early.iter().rev() {
-            let site = early.site.site();
-            let kind = self.plane.event_kind(kind_of(site));
-            let end = cursor.ps(early.end);
-            let started_before = self.plane.names.id("started_before");
-            let mut event = line.event(kind, 0, end);
-            event.stat(started_before, StatValue::Int(1), &mut self.plane.names);
-            if let Some(tid) = tid {
-                let name = self.plane.names.id("tid");
-                event.stat(name, unsigned(tid), &mut self.plane.names);
-            }
-            event.end();
+        for early in scopes.early.iter().rev().filter(|early| !early.overlaps) {
+            self.one_early(early, line, cursor, tid);
         }
+    }
+
+    fn one_early(&mut self, early: &Early, line: &mut Line, cursor: &mut Cursor<'_>, tid: Option<u64>) {
+        let kind = self.plane.event_kind(kind_of(early.site.site()));
+        let end = cursor.ps(early.end);
+        let started_before = self.plane.names.id("started_before");
+        let mut event = line.event(kind, 0, end);
+        event.stat(started_before, StatValue::Int(1), &mut self.plane.names);
+        if let Some(tid) = tid {
+            let name = self.plane.names.id("tid");
+            event.stat(name, unsigned(tid), &mut self.plane.names);
+        }
+        event.end();
+    }
+
+    /// Keeps the site of a scope that is on an overlap line.
+    fn blame(&mut self, site: &'static Site) -> Result<()> {
+        if self.overlapping.iter().any(|known| std::ptr::eq(*known, site)) {
+            return Ok(());
+        }
+        room::push(&mut self.overlapping, site)
     }
 
     #[inline(always)]
@@ -355,7 +368,8 @@ impl Converter<'_> {
         Ok(())
     }
 
-    /// Lines for the scopes that cross others on the thread's own line.
+    /// Lines for the scopes that cross others on the thread's own line. The `intervals` are those of the scopes that were open
+    /// before the session, the longest first, then those of the others.
     fn overlap_lines(&mut self, scopes: &Scopes<'_>, intervals: &[(u64, u64)], name: &str, tid: u64) -> Result<()> {
         let lanes = lanes(intervals)?;
         let count = lanes.iter().copied().max().unwrap_or(0) + 1;
@@ -367,15 +381,17 @@ impl Converter<'_> {
         let mut result = Ok(());
         let mut cursor = self.recorded.timeline.cursor();
         let mut lanes = lanes.into_iter();
+        for (early, lane) in scopes.early.iter().rev().filter(|early| early.overlaps).zip(lanes.by_ref()) {
+            self.blame(early.site.site())?;
+            if let Some(line) = lines.get_mut(lane) {
+                self.one_early(early, line, &mut cursor, Some(tid));
+            }
+        }
         scopes.for_each(|scope| {
             let lane = if scope.fate.overlaps { lanes.next() } else { None };
             let Some(line) = lane.and_then(|lane| lines.get_mut(lane)) else { return };
-            let site = scope.shape.site.site();
-            let mut added = Ok(());
-            if !self.overlapping.iter().any(|known| std::ptr::eq(*known, site)) {
-                added = room::push(&mut self.overlapping, site);
-            }
-            added = added.and_then(|()| self.scope(&scope, line, &mut cursor, Some(tid)));
+            let added = self.blame(scope.shape.site.site());
+            let added = added.and_then(|()| self.scope(&scope, line, &mut cursor, Some(tid)));
             if added.is_err() {
                 result = added;
             }

@@ -2,6 +2,7 @@
 
 use super::host::{Host, Loss, Part};
 use super::options::ProfilerOptions;
+use crate::record::raw::Unknown;
 use crate::record::recording::{Forked, Recorded};
 use crate::record::{Gone, Interrupted};
 
@@ -25,6 +26,8 @@ pub(super) struct Unplaced {
     pub(super) orphans: u64,
     /// By [`Interrupted`].
     pub(super) interrupted: [u64; 3],
+    /// Spans that were entered, and that a bridge does not know.
+    pub(super) unknown: Option<Unknown>,
 }
 
 impl Unplaced {
@@ -85,7 +88,16 @@ pub(super) fn warnings(
             "{threads} more threads dropped {scopes} scopes and {notes} values added to open spans, for the same reason"
         ));
     }
-    let Unplaced { orphans, interrupted: [scopes, notes, ends] } = unplaced;
+    let Unplaced { orphans, interrupted: [scopes, notes, ends], unknown } = unplaced;
+    if let Some(Unknown { entered, example }) = unknown {
+        let example = example
+            .map_or_else(String::new, |site| format!(", such as `{}` ({}:{}),", site.name, site.file, site.line));
+        let times = if entered == 1 { "once".to_owned() } else { format!("{entered} times") };
+        warnings.push(format!(
+            "spans of `tracing` that were made while nothing recorded{example} were entered {times}, and are not in the profile; \
+             make the layer by `zprof::tracing::layer().keep_idle_spans(true)`, or start the session before the spans are made"
+        ));
+    }
     if orphans != 0 {
         warnings.push(format!("{orphans} scopes were dropped: they came from destructors of threads that had ended"));
     }

@@ -77,8 +77,7 @@ pub enum Kind {
     Tagged,
     /// Tick at which a span was made whose slices are on several threads, or 0 for a span of an earlier session. It has no key.
     Since,
-    /// Number of the span that a slice belongs to, where all its slices so far are on one thread. It is the last value, and
-    /// has no key.
+    /// Number of the span that a slice belongs to, where only one thread has entered it so far. It comes last, without a key.
     Slice,
     /// Number of a task, shifted by one, with a bit for its first poll. It is the last value of a poll, and has no key.
     Number,
@@ -116,8 +115,7 @@ pub trait Raw: Copy + sealed::Sealed {
 ///
 /// # Safety
 ///
-/// `at` must point at a slot that the caller alone may write, and the slot after it must be in the same chunk or just
-/// past its end.
+/// `at` must point at a slot that the caller alone may write, and the slot after it must be in its chunk or just past it.
 #[inline(always)]
 unsafe fn put(at: *const Slot, word: u64) -> *const Slot {
     // SAFETY: the caller owns the slot.
@@ -178,8 +176,6 @@ one_word! {
     CharWord Kind::Char, |line, word| line.push_char(word);
     // No label shows it.
     NumberWord Kind::Number, |line, word| if word < u64::MAX { return false } else { line.push_uint(word) };
-    // No label shows it.
-    SliceWord Kind::Slice, |line, word| if word < u64::MAX { return false } else { line.push_uint(word) };
     SendsWord Kind::Sends, |line, word| if word == 0 { return false } else { line.push_uint(word) };
     ReceivesWord Kind::Receives, |line, word| if word == 0 { return false } else { line.push_uint(word) };
 }

@@ -198,6 +198,11 @@ impl Spans {
         self.others.lock().get_mut(&id).map(|span| with(span))
     }
 
+    /// Whether a span is there.
+    pub(super) fn has(&self, id: u64) -> bool {
+        self.with(id, |_| ()).is_some()
+    }
+
     /// Takes a span that is closed.
     #[inline]
     pub(super) fn remove(&self, id: u64) -> Option<Box<Span>> {

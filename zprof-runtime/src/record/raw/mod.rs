@@ -7,6 +7,7 @@
 
 mod held;
 mod site;
+mod unknown;
 mod value;
 mod whole;
 
@@ -16,6 +17,8 @@ use std::sync::OnceLock;
 
 pub use held::{Key, begin, end, hold, look, note, take};
 pub use site::{Description, MOST_KEYS, MOST_SITES, RawSite, sites};
+pub use unknown::count_unknown;
+pub(crate) use unknown::{Unknown, unknown};
 pub use value::{RawValue, Values};
 pub use whole::Whole;
 pub(crate) use whole::any_crossed;

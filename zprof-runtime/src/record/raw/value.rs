@@ -4,7 +4,7 @@ use crate::annotate::Line;
 use crate::record::chunk::Slot;
 use crate::record::decode::Decoded;
 use crate::record::task::show;
-use crate::value::{Kind, NumberWord, One, Raw, RawArgs, SliceWord, UnsignedWord, Value as _, sealed};
+use crate::value::{Kind, NumberWord, One, Raw, RawArgs, UnsignedWord, Value as _, sealed};
 
 /// A value of a scope.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -191,7 +191,7 @@ impl<V: Values + ?Sized> RawArgs for Args<'_, V> {
         let (since, number) = match self.slice {
             Slice::Alone | Slice::Sample => return at,
             // SAFETY: `words` asks for a slot more.
-            Slice::Own { number } => return unsafe { One::<SliceWord>::new(number).write(at) },
+            Slice::Own { number } => return unsafe { One::<NumberWord>::new(number).write(at) },
             Slice::Told { number, since } => (Some(since), number << 1 | u64::from(since != 0)),
             Slice::Next { number } => (None, number << 1),
         };
