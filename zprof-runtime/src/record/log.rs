@@ -9,7 +9,8 @@ use super::pool::{LARGE, Pool};
 use super::primitive::{Arc, AtomicU64, Mutex, Ordering};
 use super::registry::{Shared, Word};
 use super::ring::{Room, Writer};
-use crate::room::{Result, Room as _};
+use crate::room::Result;
+use crate::thread_name::{SystemName, ThreadName};
 
 /// Chunks that a thread may take from rings to have one for itself: no more, since each may have to be read.
 const MOST_TAKEN: usize = 64;
@@ -19,8 +20,8 @@ const MOST_TAKEN: usize = 64;
 pub(crate) struct Log {
     /// The kernel's thread id. Changes in the child of a fork only.
     tid: AtomicU64,
-    /// The thread's name at its first scope, or as the program has called it since.
-    name: Mutex<String>,
+    /// The thread's name at its first scope, or as the program has called it since; and how the system called it at its end.
+    name: Mutex<ThreadName>,
     chain: Chain,
     own: Mutex<Own>,
     /// Scopes of this session that found no room. Written by the thread, under no lock; read by the drain.
@@ -50,7 +51,7 @@ pub(crate) struct Estate {
 pub(crate) struct Stream {
     pub(crate) log: Arc<Log>,
     /// The thread's name when the stream was taken.
-    pub(crate) name: String,
+    pub(crate) name: ThreadName,
     /// The chunks, and how many of their words count.
     pub(crate) chunks: Vec<(ChunkBox, usize)>,
     /// Begins of open scopes from chunks that are gone.
@@ -96,6 +97,18 @@ impl Stream {
 
 #[cfg(not(zprof_loom))]
 impl Stream {
+    /// Looks up what the system calls the thread now, or has called it at its end.
+    pub(crate) fn look_up_name(&mut self) -> Result<()> {
+        let now = if self.ended == 0 { SystemName::of_thread(self.log.tid()) } else { None };
+        if self.ended == 0 && self.log.is_ended() {
+            // It has ended meanwhile, so that the system may have given its id to another thread.
+            self.name = self.log.name_copy()?;
+        } else {
+            self.name.note(now);
+        }
+        Ok(())
+    }
+
     /// The last tick that is to be read where the record of all threads ends at `stop`. A stream that does not cover
     /// `stop` has a window of its own, which ends where it was taken; else its thread would be missing, with all that it
     /// has open. Nothing is read behind the end of its thread.
@@ -151,10 +164,10 @@ impl Gone {
 }
 
 impl Log {
-    pub(crate) fn new(tid: u64, name: String) -> Self {
+    pub(crate) fn new(tid: u64, name: impl Into<ThreadName>) -> Self {
         Self {
             tid: AtomicU64::new(tid),
-            name: Mutex::new(name),
+            name: Mutex::new(name.into()),
             chain: Chain::new(),
             own: Mutex::new(Own::default()),
             lost: AtomicU64::new(0),
@@ -196,9 +209,15 @@ impl Log {
     /// Gives the thread another name. Only for the log's own thread, so that a fork finds the lock taken by none but those
     /// that it waits for, who visit the logs.
     #[cfg_attr(zprof_loom, allow(dead_code))]
-    pub(crate) fn rename(&self, name: String) {
+    pub(crate) fn rename(&self, name: ThreadName) {
         let old = std::mem::replace(&mut *self.name.lock(), name);
         drop(old);
+    }
+
+    /// Notes what the system calls the thread. Only for the log's own thread, like [`rename`](Self::rename).
+    #[cfg_attr(zprof_loom, allow(dead_code))]
+    pub(crate) fn note_name(&self, now: Option<SystemName>) {
+        self.name.lock().note(now);
     }
 
     pub(crate) fn count_lost_note(&self) {
@@ -485,12 +504,12 @@ impl Log {
     }
 
     /// The thread's name. Nothing is allocated under the lock of the name, which a thread takes when it is renamed.
-    fn name_copy(&self) -> Result<String> {
-        let mut copy = String::new();
+    fn name_copy(&self) -> Result<ThreadName> {
+        let mut copy = ThreadName::default();
         loop {
             let name = self.name.lock();
             if name.len() <= copy.capacity() {
-                copy.push_str(&name);
+                name.copy_into(&mut copy);
                 return Ok(copy);
             }
             let len = name.len();
@@ -499,7 +518,7 @@ impl Log {
         }
     }
 
-    fn stream_of(this: &Arc<Self>, name: String, taken: Taken, ended: u64, held: u64) -> Stream {
+    fn stream_of(this: &Arc<Self>, name: ThreadName, taken: Taken, ended: u64, held: u64) -> Stream {
         let Taken { chunks, carried, since, released, uncarried, counts } = taken;
         let (lost, lost_notes) = (this.lost.load(Ordering::Relaxed), this.lost_notes.load(Ordering::Relaxed));
         let log = Arc::clone(this);

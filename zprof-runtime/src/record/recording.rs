@@ -155,8 +155,9 @@ impl Live {
         self.recorded(stop, Anchor::take(self.source), streams)
     }
 
-    fn recorded(&self, stop: u64, last: Anchor, streams: Vec<Stream>) -> Result<Recorded> {
-        match self.timeline(last) {
+    fn recorded(&self, stop: u64, last: Anchor, mut streams: Vec<Stream>) -> Result<Recorded> {
+        let named = streams.iter_mut().try_for_each(Stream::look_up_name);
+        match named.and_then(|()| self.timeline(last)) {
             Ok((laps, timeline)) => Ok(self.recorded_on(laps, timeline, stop, streams)),
             Err(error) => {
                 streams.into_iter().for_each(recycle);

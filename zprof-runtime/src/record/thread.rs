@@ -20,6 +20,7 @@ use super::ring::{COUNT_WORDS, Mark, NOTE_WORDS, NOWHERE_FROM, Room, TASK_WORDS,
 use crate::clock::Source;
 use crate::os::in_signal_handler;
 use crate::site::Origin;
+use crate::thread_name::{SystemName, ThreadName};
 use crate::value::{Raw, RawArgs, Shape};
 
 /// What all threads of the program share.
@@ -341,7 +342,7 @@ impl Local {
             return;
         }
         if let Some(log) = self.log() {
-            log.rename(crate::os::thread_name());
+            log.rename(ThreadName::of_this_thread());
         }
     }
 
@@ -357,7 +358,7 @@ impl Local {
             end(before, None);
         }
         self.writer.begin_at(SHARED.first_position());
-        let log = Arc::new(Log::new(crate::os::thread_id(), crate::os::thread_name()));
+        let log = Arc::new(Log::new(crate::os::thread_id(), ThreadName::of_this_thread()));
         // Where there is no memory for it, the scope is counted as one without a thread, and the next one tries again.
         if SHARED.register(Arc::clone(&log)).is_ok() {
             let raw = Arc::into_raw(log);
@@ -443,6 +444,7 @@ impl Local {
 fn end(log: *const Log, writer: Option<&Writer>) {
     // SAFETY: `register` made the pointer with `Arc::into_raw`, and gave it to `Exit` alone, which has given it up.
     let log = unsafe { Arc::from_raw(log) };
+    log.note_name(SystemName::of_this_thread());
     let (position, epoch) = writer.map_or_else(|| log.written(), |writer| (writer.position(), writer.epoch()));
     SHARED.leave_positions(position);
     // With no session there is nothing that this could end, and no telling which clock the last one had.
