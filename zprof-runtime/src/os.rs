@@ -106,6 +106,9 @@ pub(crate) fn in_signal_handler() -> bool {
     thread_local! {
         /// The mask that the thread had last outside of handlers. Most threads block nothing.
         static USUAL: Cell<Mask> = const { Cell::new([0; size_of::<libc::sigset_t>()]) };
+        /// The thread is looking for the frame of a signal already: the unwinder may allocate, and the program's allocator may have
+        /// scopes, which ask the same again.
+        static IS_LOOKING: Cell<bool> = const { Cell::new(false) };
     }
     // Zeroed, since the system may write fewer bytes than the type has.
     let mut set = std::mem::MaybeUninit::<libc::sigset_t>::zeroed();
@@ -116,7 +119,12 @@ pub(crate) fn in_signal_handler() -> bool {
     if status != 0 || mask == USUAL.get() {
         return false;
     }
+    if IS_LOOKING.replace(true) {
+        // Or a handler has interrupted the look: to be in one is the safe answer.
+        return true;
+    }
     let is_in = has_signal_frame();
+    IS_LOOKING.set(false);
     if !is_in {
         USUAL.set(mask);
     }

@@ -35,6 +35,8 @@ pub(crate) struct Log {
     ended_ns: AtomicU64,
     /// Position at which its stream ended. Written before `ended`.
     ended_at: AtomicU64,
+    /// Not 0 if the thread is one of the recorder's own, which no profile shows.
+    is_ours: AtomicU64,
 }
 
 /// What a thread that has ended takes.
@@ -175,6 +177,7 @@ impl Log {
             ended: AtomicU64::new(0),
             ended_ns: AtomicU64::new(0),
             ended_at: AtomicU64::new(0),
+            is_ours: AtomicU64::new(0),
         }
     }
 
@@ -194,6 +197,18 @@ impl Log {
         self.ended_at.store(position, Ordering::Relaxed);
         // Release pairs with the Acquire in `is_ended` and `stream`.
         self.ended.store(at.tick.max(1), Ordering::Release);
+    }
+
+    /// Says that the thread is one of the recorder's own.
+    #[cfg_attr(zprof_loom, allow(dead_code))]
+    pub(crate) fn disown(&self) {
+        // Relaxed: the flag carries nothing, and whoever waits for the thread sees it.
+        self.is_ours.store(1, Ordering::Relaxed);
+    }
+
+    /// Whether the thread is one of the recorder's own.
+    pub(crate) fn is_ours(&self) -> bool {
+        self.is_ours.load(Ordering::Relaxed) != 0
     }
 
     pub(crate) fn is_ended(&self) -> bool {
@@ -276,6 +291,7 @@ impl Log {
             chunk = self.let_go(shared, &mut own, bounds, writer.position(), at, needed);
         }
         if bounds.is_some() && own.prepare(writer.open()).is_err() {
+            shared.pool.note_short();
             return Self::without(shared, chunk);
         }
         let filled = if bounds.is_some_and(|bounds| shared.has_small_rings(bounds)) { 0 } else { own.filled };
@@ -467,7 +483,7 @@ impl Log {
     ) -> Result<Option<Stream>> {
         // First whether the writer is gone, then what it wrote: nothing can come after that.
         let ended = this.ended.load(Ordering::Acquire);
-        if chain.epoch() != epoch {
+        if chain.epoch() != epoch || this.is_ours() {
             return Ok(None);
         }
         let mut bytes = chain.bytes();
@@ -491,7 +507,7 @@ impl Log {
         // First whether the writer is gone, then what it wrote: nothing can come after that.
         let ended = this.ended.load(Ordering::Acquire);
         let mut chain = this.chain.lock();
-        if chain.epoch() != epoch {
+        if chain.epoch() != epoch || this.is_ours() {
             return Ok(None);
         }
         let name = this.name_copy()?;

@@ -7,7 +7,7 @@ use super::chain::Bounds;
 use super::directives::Directives;
 use super::helper::{self, Helper};
 use super::log::{Gone, Stream};
-use super::registry::Word;
+use super::registry::{Dropped, Word};
 use super::steady::Steady;
 use super::thread::{LOCAL, Local, SHARED};
 use crate::clock::{Anchor, Source, Timeline};
@@ -63,8 +63,10 @@ pub(crate) struct Recorded {
     pub(crate) streams: Vec<Stream>,
     /// Scopes of threads whose storage was being torn down.
     pub(crate) orphans: u64,
-    /// What was dropped since the recorder was at work on the same thread, by [`Interrupted`](super::registry::Interrupted).
-    pub(crate) interrupted: [u64; 3],
+    /// What was dropped since the recorder was at work on the same thread, by what it was and why.
+    pub(crate) interrupted: Dropped,
+    /// Scopes of threads that could not be registered.
+    pub(crate) unregistered: u64,
     /// Where the session came into this process by a fork.
     pub(crate) forked: Option<Forked>,
     /// The system had no memory for a chunk, within the recorder's own limit.
@@ -206,6 +208,7 @@ impl Live {
             streams,
             orphans: SHARED.orphans(),
             interrupted: SHARED.interrupted(),
+            unregistered: SHARED.unregistered(),
             forked,
             was_short: SHARED.pool.was_short(),
             gone,

@@ -14,8 +14,7 @@ use super::chunk::Moment;
 use super::inherit::Heir;
 use super::log::Log;
 use super::primitive::Arc;
-use super::registry::Interrupted;
-use super::registry::{Shared, Word};
+use super::registry::{Interrupted, Reason, Shared, Word};
 use super::ring::{COUNT_WORDS, Mark, NOTE_WORDS, NOWHERE_FROM, Room, TASK_WORDS, Writer};
 use crate::clock::Source;
 use crate::os::in_signal_handler;
@@ -219,7 +218,8 @@ impl Local {
     #[cold]
     fn count_interrupted(&self, word: Word, what: Interrupted) {
         if !matches!(self.stage.get(), Stage::Ours) && SHARED.is_current(word) {
-            SHARED.count_interrupted(what);
+            let why = if in_signal_handler() { Reason::InterruptedByHandler } else { Reason::Reentered };
+            SHARED.count_interrupted(what, why);
         }
     }
 
@@ -283,7 +283,10 @@ impl Local {
         match self.make_room(word, words) {
             Ok(room) => return Some(room),
             Err(NoRoom::Over) => {}
-            Err(NoRoom::InHandler) => self.count_interrupted(word, what),
+            Err(NoRoom::InHandler) if SHARED.is_current(word) => {
+                SHARED.count_interrupted(what, Reason::AllocatesInHandler);
+            }
+            Err(NoRoom::InHandler) => {}
             Err(NoRoom::Full) if SHARED.is_current(word) => self.with_log(lost),
             Err(NoRoom::Full) => {}
         }
@@ -323,15 +326,27 @@ impl Local {
         match (self.log(), self.stage.get()) {
             (Some(log), _) => count(log),
             (None, Stage::Ours) => {}
+            // Room was asked for, which registers the thread where there is memory for that.
+            (None, Stage::New) => SHARED.count_unregistered(),
             (None, _) => SHARED.count_orphan(),
         }
     }
 
     /// Makes the calling thread one of the recorder's own. Its scopes are those of the program's allocator, which runs
     /// under the recorder's locks there: they are none of the program's work, and taking a lock again would not end.
+    ///
+    /// What the standard library allocates before it calls the thread's own code may have been recorded by then. That is none of
+    /// the program's work either, and no line of the profile.
     pub(crate) fn keep_out(&self) {
-        self.stage.set(Stage::Ours);
+        let stage = self.stage.replace(Stage::Ours);
         self.writer.shut();
+        let Stage::Live(log) = stage else { return };
+        self.writer.leave();
+        // SAFETY: `register` made the pointer with `Arc::into_raw`, and its count is given up below at the earliest.
+        unsafe { &*log }.disown();
+        if EXIT.try_with(|exit| exit.0.replace(std::ptr::null())).is_ok_and(|own| !own.is_null()) {
+            end(log, Some(&self.writer));
+        }
     }
 
     /// The program calls the thread otherwise now.
