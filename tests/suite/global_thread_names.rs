@@ -192,3 +192,86 @@ fn perfetto_shows_the_names_of_threads() {
     names.sort_unstable();
     assert_eq!(names, ["rayon 0", "rayon 1", "rayon 2"]);
 }
+
+/// Has the system call the calling thread so, as C code does by `prctl`; nothing that Rust or zprof knows of.
+#[cfg(target_os = "linux")]
+fn rename(name: &str) {
+    std::fs::write("/proc/thread-self/comm", name).expect("the system takes a name");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_thread_that_the_system_renames_has_its_last_name() {
+    let barrier = Arc::new(Barrier::new(2));
+    let mut session = Session::new(ProfilerOptions::default());
+    session.start();
+    let other = Arc::clone(&barrier);
+    let living = thread::Builder::new().name("of std, and longer than the system keeps".to_owned()).spawn(move || {
+        scope!("a", {});
+        other.wait();
+        other.wait();
+        rename("while it lives");
+        scope!("b", {});
+        other.wait();
+        other.wait();
+    });
+    barrier.wait();
+    let first = session.profiler.snapshot().expect("it is written").expect("a session runs");
+    let names = |recorded: &zprof::Profile| -> Vec<String> {
+        read_file(&recorded.protobuf_path).0.iter().map(|line| line.name.clone()).collect()
+    };
+    assert_eq!(names(&first), ["of std, and longer than the system keeps"]);
+    barrier.wait();
+    barrier.wait();
+    let second = session.profiler.snapshot().expect("it is written").expect("a session runs");
+    assert_eq!(names(&second), ["while it lives"]);
+    on_thread(|| {
+        scope!("c", {});
+        rename("until its end");
+    });
+    on_thread(|| {
+        // As many bytes as the system keeps, where Rust has another name.
+        rename("fifteen letters");
+        scope!("d", {});
+    });
+    on_thread(|| {
+        scope!("e", {});
+        rename("for a while");
+        rename("of std");
+    });
+    on_thread(|| {
+        name_thread("given");
+        scope!("f", {});
+        rename("not shown");
+    });
+    on_thread(|| {
+        scope!("g", {});
+        rename("of the system");
+        name_thread("for a while");
+        name_thread("");
+    });
+    let recorded = session.stop();
+    let expected = [
+        ("fifteen letters", vec!["d"]),
+        ("given", vec!["f"]),
+        ("of std", vec!["e"]),
+        ("of the system", vec!["g"]),
+        ("until its end", vec!["c"]),
+        ("while it lives", vec!["a", "b"]),
+    ];
+    assert_eq!(lines(&recorded), expected);
+    barrier.wait();
+    living.expect("a thread").join().expect("it does not panic");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn the_main_thread_is_called_main_until_it_is_renamed() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    crate::actor::play("rename-main", folder.path());
+    let names = ["own", "renamed"].map(|run| {
+        let profile = folder.path().join("plugins/profile").join(run).join("profiling.xplane.pb");
+        read_file(&profile).0.iter().map(|line| line.name.clone()).collect::<Vec<_>>()
+    });
+    assert_eq!(names, [["main"], ["a main thread"]]);
+}

@@ -48,6 +48,22 @@ fn an_allocator_that_opens_scopes_waits_for_no_lock_of_its_own_thread() {
 }
 
 #[test]
+fn scopes_that_the_recorder_causes_itself_are_dropped_for_that_reason_and_no_line_is_its_own() {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let told = play("reentered", folder.path(), "100000");
+    let mut lines = told.lines();
+    let dropped: u64 = lines.next().and_then(|line| line.strip_suffix(" dropped")?.parse().ok()).expect("a number");
+    assert!(dropped > 0, "the recorder allocates for its rings");
+    let expected = format!(
+        "{dropped} scopes were dropped: they came from code that the recorder had called on the same thread, such as the program's \
+         allocator, and it records one thing at a time; a larger buffer changes nothing"
+    );
+    assert_eq!(lines.collect::<Vec<_>>(), [expected]);
+    let (lines, ..) = read_file(&folder.path().join("plugins/profile/profiling/profiling.xplane.pb"));
+    assert_eq!(lines.iter().map(|line| line.name.as_str()).collect::<Vec<_>>(), ["main"]);
+}
+
+#[test]
 fn a_fork_within_the_recorder_leaves_a_child_that_records() {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     play("forks", folder.path(), "10000000");

@@ -22,11 +22,14 @@ pub mod error;
 pub mod folder;
 #[cfg(not(zprof_loom))]
 pub(crate) mod lanes;
+#[cfg(not(zprof_loom))]
 pub(crate) mod laps;
 #[cfg_attr(zprof_loom, allow(dead_code))]
 pub(crate) mod os;
 pub(crate) mod room;
 pub mod site;
+#[cfg_attr(zprof_loom, allow(dead_code))]
+pub(crate) mod thread_name;
 #[allow(unsafe_code)] // values write themselves into slots of the stream
 pub mod value;
 #[cfg(not(zprof_loom))]

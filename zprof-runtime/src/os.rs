@@ -1,6 +1,6 @@
-//! What the system calls the calling thread, and what the program does; and whether the thread is in a signal handler.
+//! What the system says of the process and of the calling thread: names, ids, memory, and whether the thread is in a signal
+//! handler.
 
-use std::cell::RefCell;
 use std::path::PathBuf;
 
 /// Whether this system has what a session needs: threads, clocks, and processes that have ids. WebAssembly has marks alone.
@@ -21,26 +21,6 @@ pub(crate) fn program_name() -> Option<String> {
     let name = if cfg!(target_os = "linux") { name.strip_suffix(" (deleted)").unwrap_or(&name) } else { &name };
     let name = name.strip_suffix(std::env::consts::EXE_SUFFIX).unwrap_or(name);
     (!name.is_empty()).then(|| name.to_owned())
-}
-
-thread_local! {
-    /// The name that the program has given the thread.
-    static GIVEN: RefCell<Option<Box<str>>> = const { RefCell::new(None) };
-}
-
-/// Notes what the program calls the calling thread; nothing for the system's name. `false` late in a thread's life, when it
-/// cannot be kept.
-pub(crate) fn give_name(name: Option<&str>) -> bool {
-    let name = name.map(Box::from);
-    let old = GIVEN.try_with(|given| given.try_borrow_mut().ok().map(|mut given| std::mem::replace(&mut *given, name)));
-    // What is freed is freed when it is no longer borrowed: the program's allocator may have scopes.
-    matches!(old, Ok(Some(_)))
-}
-
-/// The name of the calling thread: the program's, else the system's, or an empty one.
-pub(crate) fn thread_name() -> String {
-    let given = GIVEN.try_with(|given| given.try_borrow().ok().and_then(|given| given.as_deref().map(str::to_owned)));
-    given.ok().flatten().unwrap_or_else(of_system)
 }
 
 /// Whether the process can have that many bytes more of address space, where the system limits that.
@@ -110,61 +90,6 @@ pub(crate) fn thread_id() -> u64 {
     OWN.try_with(|own| *own).unwrap_or(0)
 }
 
-/// What the system calls the calling thread, or an empty name. The main thread is `main`.
-#[cfg(any(target_os = "linux", target_os = "macos"))]
-fn of_system() -> String {
-    if is_main() {
-        return "main".to_owned();
-    }
-    let mut buffer = [0; 64];
-    let Some(name) = system_name(&mut buffer) else { return String::new() };
-    // Linux keeps 15 bytes; Rust knows the rest. Only then is it asked, since late in a thread's life asking panics.
-    const CUT: usize = 15;
-    if cfg!(target_os = "linux") && name.len() == CUT {
-        if let Some(whole) = std::thread::current().name() {
-            return whole.to_owned();
-        }
-    }
-    String::from_utf8_lossy(name).into_owned()
-}
-
-/// Whether the system calls the calling thread so: 15 bytes at most. Neither allocates nor asks Rust, so that it may be
-/// called while a thread starts.
-#[cfg(any(target_os = "linux", target_os = "macos"))]
-pub(crate) fn is_named(name: &str) -> bool {
-    system_name(&mut [0; 64]) == Some(name.as_bytes())
-}
-
-/// The same where only Rust can be asked, which it cannot while a thread starts.
-#[cfg(not(any(target_os = "linux", target_os = "macos")))]
-pub(crate) fn is_named(_name: &str) -> bool {
-    false
-}
-
-/// What the system calls the calling thread.
-#[cfg(any(target_os = "linux", target_os = "macos"))]
-#[allow(unsafe_code)] // no safe binding
-fn system_name(buffer: &mut [u8; 64]) -> Option<&[u8]> {
-    // SAFETY: pthread_self has no arguments and cannot fail.
-    let this = unsafe { libc::pthread_self() };
-    // SAFETY: the buffer is live and as long as said.
-    let status = unsafe { libc::pthread_getname_np(this, buffer.as_mut_ptr().cast(), buffer.len()) };
-    let len = buffer.iter().position(|&byte| byte == 0).unwrap_or(buffer.len());
-    (status == 0).then_some(&buffer[..len])
-}
-
-#[cfg(target_os = "linux")]
-fn is_main() -> bool {
-    thread_id() == u64::from(std::process::id())
-}
-
-#[cfg(target_os = "macos")]
-#[allow(unsafe_code)] // no safe binding
-fn is_main() -> bool {
-    // SAFETY: the function has no arguments and cannot fail.
-    unsafe { libc::pthread_main_np() == 1 }
-}
-
 /// Whether the calling thread is in a signal handler, where it must not allocate nor wait for a lock: what it has interrupted
 /// may be the allocator, or may have the lock. One call of the system, where the thread blocks no signals.
 ///
@@ -175,15 +100,31 @@ fn is_main() -> bool {
 #[cfg(all(unix, not(miri)))]
 #[allow(unsafe_code)] // no safe binding
 pub(crate) fn in_signal_handler() -> bool {
+    use std::cell::Cell;
+
     type Mask = [u8; size_of::<libc::sigset_t>()];
 
+    thread_local! {
+        /// The thread is looking for the frame of a signal already: the unwinder may allocate, and the program's allocator may have
+        /// scopes, which ask the same again.
+        static IS_LOOKING: Cell<bool> = const { Cell::new(false) };
+    }
     // Zeroed, since the system may write fewer bytes than the type has.
     let mut set = std::mem::MaybeUninit::<libc::sigset_t>::zeroed();
     // SAFETY: with no new mask the call only writes the present one, into memory for one.
     let status = unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, std::ptr::null(), set.as_mut_ptr()) };
     // SAFETY: each byte was set, to zero at least, and the two types have the same size.
     let mask = unsafe { std::mem::transmute_copy::<_, Mask>(&set) };
-    status == 0 && mask.iter().any(|byte| *byte != 0) && has_signal_frame()
+    if status != 0 || mask.iter().all(|byte| *byte == 0) {
+        return false;
+    }
+    if IS_LOOKING.replace(true) {
+        // Or a handler has interrupted the look: to be in one is the safe answer.
+        return true;
+    }
+    let is_in = has_signal_frame();
+    IS_LOOKING.set(false);
+    is_in
 }
 
 /// Whether the kernel has put the frame of a signal on the calling thread's stack.
@@ -342,12 +283,6 @@ impl FileLimit {
 #[cfg(any(not(unix), miri))]
 pub(crate) fn in_signal_handler() -> bool {
     false
-}
-
-/// What Rust calls the calling thread, or an empty name.
-#[cfg(not(any(target_os = "linux", target_os = "macos")))]
-fn of_system() -> String {
-    std::thread::current().name().map(str::to_owned).unwrap_or_default()
 }
 
 #[cfg(test)]

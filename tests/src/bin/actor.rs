@@ -34,6 +34,7 @@ fn main() -> Outcome {
         ["rewrite", folder] => rewrite(Path::new(folder)),
         ["file-limit", folder] => file_limit(Path::new(folder)),
         ["once", folder] => once(Path::new(folder)),
+        ["rename-main", folder] => rename_main(Path::new(folder)),
         ["json-limit", folder] => json_limit(Path::new(folder)),
         ["many", folder, threads, scopes, limit] => {
             many(Path::new(folder), threads.parse()?, scopes.parse()?, limit.parse()?)
@@ -63,6 +64,21 @@ fn spill(folder: &Path) -> Outcome {
     let profile = profiler.stop()?.ok_or("no session")?;
     assert_eq!(profile.scopes + profile.dropped_scopes, SCOPES);
     println!("{}", profile.dropped_scopes);
+    Ok(())
+}
+
+/// Two sessions of the main thread, which the system calls otherwise during the second one.
+fn rename_main(folder: &Path) -> Outcome {
+    for (run, name) in [("own", None), ("renamed", Some("a main thread"))] {
+        let options = ProfilerOptions::default().repository_path(folder).session_id(run);
+        let mut profiler = Platform::host().profiler(options)?;
+        profiler.start()?;
+        zprof::scope!("work", {});
+        if let Some(name) = name {
+            fs::write("/proc/thread-self/comm", name)?;
+        }
+        profiler.stop()?;
+    }
     Ok(())
 }
 

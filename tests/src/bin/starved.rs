@@ -1,10 +1,12 @@
 //! Records where memory is short: `starved PART FOLDER NUMBER`. Whatever fails, the program ends well.
 #![allow(unsafe_code)] // limits its address space
 
+use std::cell::Cell;
 use std::error::Error;
 use std::hint::black_box;
 use std::path::Path;
 use std::pin::pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::task::{Context, Poll, Waker};
 use std::{env, fs, thread};
@@ -23,6 +25,7 @@ fn main() -> Outcome {
     match arguments.as_slice() {
         ["one-fails", folder, keep] => each_fails(Path::new(folder), keep.parse()?, 1),
         ["all-fail", folder, keep] => each_fails(Path::new(folder), keep.parse()?, u64::MAX),
+        ["reentered", folder, rounds] => reentered(Path::new(folder), rounds.parse()?),
         ["scoped", folder, rounds] => scoped(Path::new(folder), rounds.parse()?),
         #[cfg(unix)]
         ["forks", folder, keep] => forks(Path::new(folder), keep.parse()?),
@@ -139,6 +142,40 @@ fn each_fails(folder: &Path, keep: usize, count: u64) -> Outcome {
         return Err(format!("{} scopes and {} dropped", profile.scopes, profile.dropped_scopes).into());
     }
     println!("{rounds}");
+    Ok(())
+}
+
+thread_local! {
+    static IS_MAIN: Cell<bool> = const { Cell::new(false) };
+}
+/// Whether a session runs in [`reentered`].
+static RUNS: AtomicBool = AtomicBool::new(false);
+
+/// A session that keeps little and has memory enough, with an allocator that opens a scope in each call. The recorder's own thread
+/// allocates only once the session runs, as it does where the system is late to start it. Prints what was dropped and why, and the
+/// names of all lines.
+fn reentered(folder: &Path, rounds: u32) -> Outcome {
+    IS_MAIN.set(true);
+    hook(Some(|| {
+        while !IS_MAIN.get() && !RUNS.load(Ordering::SeqCst) {
+            thread::yield_now();
+        }
+        zprof::scope!("allocate", {});
+    }));
+    let options = ProfilerOptions::default().repository_path(folder).keep_last_bytes(1 << 16);
+    let mut profiler = Platform::host().profiler(options)?;
+    profiler.start()?;
+    RUNS.store(true, Ordering::SeqCst);
+    for round in 0..rounds {
+        zprof::scope!("outer", round);
+        black_box(Box::new(round));
+    }
+    let profile = profiler.stop()?.ok_or("zprof records nothing")?;
+    hook(None);
+    println!("{} dropped", profile.dropped_scopes);
+    for warning in &profile.warnings {
+        println!("{warning}");
+    }
     Ok(())
 }
 

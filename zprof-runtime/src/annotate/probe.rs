@@ -10,7 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::{BACKENDS, Backend, Seen, wait_for_loader};
-use crate::os;
+use crate::thread_name;
 use crate::warn::warn;
 
 /// Name of the thread that asks.
@@ -70,7 +70,7 @@ pub(crate) struct Asker {
 #[cold]
 pub(crate) fn probe(asker: Asker) {
     // The start of the thread that asks allocates, and a scope of its allocator must not wait for it either.
-    if BACKENDS.is_empty() || os::is_named(NAME) || WITHIN.replace(true) {
+    if BACKENDS.is_empty() || thread_name::is_named(NAME) || WITHIN.replace(true) {
         return;
     }
     let mut stage = lock();

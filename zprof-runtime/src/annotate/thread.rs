@@ -8,6 +8,7 @@ use super::{Label, Line, Seen, each};
 use crate::atomic::AtomicU64;
 use crate::os;
 use crate::site::{Origin, Site};
+use crate::thread_name::ThreadName;
 use crate::value::RawArgs;
 
 /// A range that is open on this thread.
@@ -167,7 +168,7 @@ impl Thread {
         // backends, so that what they attached is seen: they would leave the push out, but not its pop.
         fence(Ordering::Acquire);
         // The system's names have no NUL; the program's may.
-        let name = CString::new(os::thread_name().replace('\0', " ")).unwrap_or_default();
+        let name = CString::new(ThreadName::of_this_thread().text().replace('\0', " ")).unwrap_or_default();
         if !name.is_empty() {
             each(seen & !self.named, |backend| backend.name_thread(os::thread_id(), &name));
         }

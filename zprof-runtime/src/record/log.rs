@@ -9,7 +9,8 @@ use super::pool::{LARGE, Pool};
 use super::primitive::{Arc, AtomicU64, Mutex, Ordering};
 use super::registry::{Shared, Word};
 use super::ring::{Room, Writer};
-use crate::room::{Result, Room as _};
+use crate::room::Result;
+use crate::thread_name::{SystemName, ThreadName};
 
 /// Chunks that a thread may take from rings to have one for itself: no more, since each may have to be read.
 const MOST_TAKEN: usize = 64;
@@ -19,8 +20,8 @@ const MOST_TAKEN: usize = 64;
 pub(crate) struct Log {
     /// The kernel's thread id. Changes in the child of a fork only.
     tid: AtomicU64,
-    /// The thread's name at its first scope, or as the program has called it since.
-    name: Mutex<String>,
+    /// The thread's name at its first scope, or as the program has called it since; and how the system called it at its end.
+    name: Mutex<ThreadName>,
     chain: Chain,
     own: Mutex<Own>,
     /// Scopes of this session that found no room. Written by the thread, under no lock; read by the drain.
@@ -34,6 +35,8 @@ pub(crate) struct Log {
     ended_ns: AtomicU64,
     /// Position at which its stream ended. Written before `ended`.
     ended_at: AtomicU64,
+    /// Not 0 if the thread is one of the recorder's own, which no profile shows.
+    is_ours: AtomicU64,
 }
 
 /// What a thread that has ended takes.
@@ -50,7 +53,7 @@ pub(crate) struct Estate {
 pub(crate) struct Stream {
     pub(crate) log: Arc<Log>,
     /// The thread's name when the stream was taken.
-    pub(crate) name: String,
+    pub(crate) name: ThreadName,
     /// The chunks, and how many of their words count.
     pub(crate) chunks: Vec<(ChunkBox, usize)>,
     /// Begins of open scopes from chunks that are gone.
@@ -96,6 +99,18 @@ impl Stream {
 
 #[cfg(not(zprof_loom))]
 impl Stream {
+    /// Looks up what the system calls the thread now, or has called it at its end.
+    pub(crate) fn look_up_name(&mut self) -> Result<()> {
+        let now = if self.ended == 0 { SystemName::of_thread(self.log.tid()) } else { None };
+        if self.ended == 0 && self.log.is_ended() {
+            // It has ended meanwhile, so that the system may have given its id to another thread.
+            self.name = self.log.name_copy()?;
+        } else {
+            self.name.note(now);
+        }
+        Ok(())
+    }
+
     /// The last tick that is to be read where the record of all threads ends at `stop`. A stream that does not cover
     /// `stop` has a window of its own, which ends where it was taken; else its thread would be missing, with all that it
     /// has open. Nothing is read behind the end of its thread.
@@ -151,10 +166,10 @@ impl Gone {
 }
 
 impl Log {
-    pub(crate) fn new(tid: u64, name: String) -> Self {
+    pub(crate) fn new(tid: u64, name: impl Into<ThreadName>) -> Self {
         Self {
             tid: AtomicU64::new(tid),
-            name: Mutex::new(name),
+            name: Mutex::new(name.into()),
             chain: Chain::new(),
             own: Mutex::new(Own::default()),
             lost: AtomicU64::new(0),
@@ -162,6 +177,7 @@ impl Log {
             ended: AtomicU64::new(0),
             ended_ns: AtomicU64::new(0),
             ended_at: AtomicU64::new(0),
+            is_ours: AtomicU64::new(0),
         }
     }
 
@@ -183,6 +199,18 @@ impl Log {
         self.ended.store(at.tick.max(1), Ordering::Release);
     }
 
+    /// Says that the thread is one of the recorder's own.
+    #[cfg_attr(zprof_loom, allow(dead_code))]
+    pub(crate) fn disown(&self) {
+        // Relaxed: the flag carries nothing, and whoever waits for the thread sees it.
+        self.is_ours.store(1, Ordering::Relaxed);
+    }
+
+    /// Whether the thread is one of the recorder's own.
+    pub(crate) fn is_ours(&self) -> bool {
+        self.is_ours.load(Ordering::Relaxed) != 0
+    }
+
     pub(crate) fn is_ended(&self) -> bool {
         // Acquire pairs with the Release in `end`.
         self.ended.load(Ordering::Acquire) != 0
@@ -196,9 +224,15 @@ impl Log {
     /// Gives the thread another name. Only for the log's own thread, so that a fork finds the lock taken by none but those
     /// that it waits for, who visit the logs.
     #[cfg_attr(zprof_loom, allow(dead_code))]
-    pub(crate) fn rename(&self, name: String) {
+    pub(crate) fn rename(&self, name: ThreadName) {
         let old = std::mem::replace(&mut *self.name.lock(), name);
         drop(old);
+    }
+
+    /// Notes what the system calls the thread. Only for the log's own thread, like [`rename`](Self::rename).
+    #[cfg_attr(zprof_loom, allow(dead_code))]
+    pub(crate) fn note_name(&self, now: Option<SystemName>) {
+        self.name.lock().note(now);
     }
 
     pub(crate) fn count_lost_note(&self) {
@@ -257,6 +291,7 @@ impl Log {
             chunk = self.let_go(shared, &mut own, bounds, writer.position(), at, needed);
         }
         if bounds.is_some() && own.prepare(writer.open()).is_err() {
+            shared.pool.note_short();
             return Self::without(shared, chunk);
         }
         let filled = if bounds.is_some_and(|bounds| shared.has_small_rings(bounds)) { 0 } else { own.filled };
@@ -448,7 +483,7 @@ impl Log {
     ) -> Result<Option<Stream>> {
         // First whether the writer is gone, then what it wrote: nothing can come after that.
         let ended = this.ended.load(Ordering::Acquire);
-        if chain.epoch() != epoch {
+        if chain.epoch() != epoch || this.is_ours() {
             return Ok(None);
         }
         let mut bytes = chain.bytes();
@@ -472,7 +507,7 @@ impl Log {
         // First whether the writer is gone, then what it wrote: nothing can come after that.
         let ended = this.ended.load(Ordering::Acquire);
         let mut chain = this.chain.lock();
-        if chain.epoch() != epoch {
+        if chain.epoch() != epoch || this.is_ours() {
             return Ok(None);
         }
         let name = this.name_copy()?;
@@ -485,12 +520,12 @@ impl Log {
     }
 
     /// The thread's name. Nothing is allocated under the lock of the name, which a thread takes when it is renamed.
-    fn name_copy(&self) -> Result<String> {
-        let mut copy = String::new();
+    fn name_copy(&self) -> Result<ThreadName> {
+        let mut copy = ThreadName::default();
         loop {
             let name = self.name.lock();
             if name.len() <= copy.capacity() {
-                copy.push_str(&name);
+                name.copy_into(&mut copy);
                 return Ok(copy);
             }
             let len = name.len();
@@ -499,7 +534,7 @@ impl Log {
         }
     }
 
-    fn stream_of(this: &Arc<Self>, name: String, taken: Taken, ended: u64, held: u64) -> Stream {
+    fn stream_of(this: &Arc<Self>, name: ThreadName, taken: Taken, ended: u64, held: u64) -> Stream {
         let Taken { chunks, carried, since, released, uncarried, counts } = taken;
         let (lost, lost_notes) = (this.lost.load(Ordering::Relaxed), this.lost_notes.load(Ordering::Relaxed));
         let log = Arc::clone(this);

@@ -105,9 +105,9 @@ pub use off::{
 pub(crate) use outcome::cut;
 #[cfg(not(zprof_loom))]
 pub use outcome::{Fallible, Returned, Returns, always, call, never, returned};
-#[cfg(not(zprof_loom))]
-pub(crate) use registry::Interrupted;
 pub use registry::Word;
+#[cfg(not(zprof_loom))]
+pub(crate) use registry::{Dropped, Interrupted, Reason};
 #[cfg(not(zprof_loom))]
 pub use shown::{Shown, debug, display};
 #[cfg(all(feature = "enable", not(zprof_loom)))]

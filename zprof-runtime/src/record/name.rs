@@ -2,11 +2,12 @@
 
 use super::guard::word;
 use super::thread::with_local;
-use crate::{ENABLED, annotate, os};
+use crate::{ENABLED, annotate, thread_name};
 
 /// Names the calling thread's line in profiles, and the thread in live tools.
 ///
-/// Without it a thread is called as the system calls it, or as `std::thread::Builder` has named it. The name holds from now
+/// Without it a thread is called as the system calls it last, or as `std::thread::Builder` has named it; on Windows and other
+/// systems than Linux and macOS, names that other code gives a thread after its first scope are not seen. The name holds from now
 /// on, in every session, and may be given at any time: a profile shows the last. An empty one gives the system's name back.
 /// What the system calls the thread stays as it is.
 ///
@@ -51,7 +52,7 @@ pub fn name_worker(pool: impl AsRef<str> + Send + Sync + 'static) -> impl Fn(usi
 
 #[cold]
 fn set(name: &str) {
-    if os::give_name(Some(name).filter(|name| !name.is_empty())) {
+    if thread_name::give_name(Some(name).filter(|name| !name.is_empty())) {
         with_local(super::thread::Local::rename);
         // Where nobody has looked for tools yet, they are told with the first scope.
         let seen = word().seen();

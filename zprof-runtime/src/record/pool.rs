@@ -305,6 +305,11 @@ impl Pool {
         }
     }
 
+    /// Notes that the system had no memory for what goes with a chunk.
+    pub(crate) fn note_short(&self) {
+        self.was_short.store(1, Ordering::Relaxed);
+    }
+
     /// Whether the system had no memory for a chunk at some time of this session.
     #[cfg_attr(zprof_loom, allow(dead_code))]
     pub(crate) fn was_short(&self) -> bool {

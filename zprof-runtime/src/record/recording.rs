@@ -8,7 +8,7 @@ use super::directives::Directives;
 use super::helper::{self, Helper};
 use super::log::{Gone, Stream};
 use super::raw::{self, Unknown};
-use super::registry::Word;
+use super::registry::{Dropped, Word};
 use super::steady::Steady;
 use super::thread::{LOCAL, Local, SHARED};
 use crate::clock::{Anchor, Source, Timeline};
@@ -64,8 +64,10 @@ pub(crate) struct Recorded {
     pub(crate) streams: Vec<Stream>,
     /// Scopes of threads whose storage was being torn down.
     pub(crate) orphans: u64,
-    /// What was dropped since the recorder was at work on the same thread, by [`Interrupted`](super::registry::Interrupted).
-    pub(crate) interrupted: [u64; 3],
+    /// What was dropped since the recorder was at work on the same thread, by what it was and why.
+    pub(crate) interrupted: Dropped,
+    /// Scopes of threads that could not be registered.
+    pub(crate) unregistered: u64,
     /// Spans that were entered, and that a bridge does not know.
     pub(crate) unknown: Option<Unknown>,
     /// Where the session came into this process by a fork.
@@ -158,8 +160,9 @@ impl Live {
         self.recorded(stop, Anchor::take(self.source), streams)
     }
 
-    fn recorded(&self, stop: u64, last: Anchor, streams: Vec<Stream>) -> Result<Recorded> {
-        match self.timeline(last) {
+    fn recorded(&self, stop: u64, last: Anchor, mut streams: Vec<Stream>) -> Result<Recorded> {
+        let named = streams.iter_mut().try_for_each(Stream::look_up_name);
+        match named.and_then(|()| self.timeline(last)) {
             Ok((laps, timeline)) => Ok(self.recorded_on(laps, timeline, stop, streams)),
             Err(error) => {
                 streams.into_iter().for_each(recycle);
@@ -208,6 +211,7 @@ impl Live {
             streams,
             orphans: SHARED.orphans(),
             interrupted: SHARED.interrupted(),
+            unregistered: SHARED.unregistered(),
             unknown: raw::unknown(),
             forked,
             was_short: SHARED.pool.was_short(),

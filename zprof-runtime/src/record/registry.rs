@@ -127,6 +127,21 @@ pub(crate) enum Interrupted {
     End,
 }
 
+/// Why something is dropped though there is memory for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(zprof_loom, allow(dead_code))]
+pub(crate) enum Reason {
+    /// The recorder has called the code that records, such as the program's allocator, on the same thread.
+    Reentered,
+    /// A signal handler has interrupted the recorder on the same thread.
+    InterruptedByHandler,
+    /// A signal handler would have to allocate.
+    AllocatesInHandler,
+}
+
+/// How much was dropped: by [`Interrupted`], then by [`Reason`].
+pub(crate) type Dropped = [[u64; 3]; 3];
+
 #[cfg(all(unix, not(zprof_loom)))]
 type Guard<T> = super::primitive::MutexGuard<'static, T>;
 
@@ -148,8 +163,10 @@ pub(crate) struct Shared {
     pub(crate) pool: Pool,
     /// Scopes of threads whose own storage was gone already.
     orphans: AtomicU64,
-    /// What was dropped since the recorder was at work on the same thread, by what it was.
-    interrupted: [AtomicU64; 3],
+    /// What was dropped since the recorder was at work on the same thread, by what it was and why.
+    interrupted: [[AtomicU64; 3]; 3],
+    /// Scopes of threads that could not be registered, since there was no memory.
+    unregistered: AtomicU64,
     /// No thread that has ended has used this position or a later one.
     first_position: AtomicU64,
     /// Tick of the fork by which the session came into this process, or 0 where it began here; and the process that it came
@@ -181,7 +198,8 @@ impl Shared {
             logs: Mutex::new(Vec::new()),
             pool: Pool::new(),
             orphans: AtomicU64::new(0),
-            interrupted: [const { AtomicU64::new(0) }; 3],
+            interrupted: [const { [const { AtomicU64::new(0) }; 3] }; 3],
+            unregistered: AtomicU64::new(0),
             first_position: AtomicU64::new(0),
             forked_at: AtomicU64::new(0),
             forked_from: AtomicU64::new(0),
@@ -204,7 +222,8 @@ impl Shared {
             logs: Mutex::new(Vec::new()),
             pool: Pool::new(),
             orphans: AtomicU64::new(0),
-            interrupted: std::array::from_fn(|_| AtomicU64::new(0)),
+            interrupted: std::array::from_fn(|_| std::array::from_fn(|_| AtomicU64::new(0))),
+            unregistered: AtomicU64::new(0),
             first_position: AtomicU64::new(0),
             forked_at: AtomicU64::new(0),
             forked_from: AtomicU64::new(0),
@@ -269,7 +288,7 @@ impl Shared {
             Some(directives) => directives,
             None if in_signal_handler() || is_forking() => {
                 if self.is_current(word) {
-                    self.count_interrupted(Interrupted::Scope);
+                    self.count_interrupted(Interrupted::Scope, Reason::InterruptedByHandler);
                 }
                 return false;
             }
@@ -354,14 +373,26 @@ impl Shared {
 
     /// Counts what is dropped since the recorder is at work on the calling thread. A signal handler may call this.
     #[cfg_attr(zprof_loom, allow(dead_code))]
-    pub(crate) fn count_interrupted(&self, what: Interrupted) {
-        self.interrupted[what as usize].fetch_add(1, Ordering::Relaxed);
+    pub(crate) fn count_interrupted(&self, what: Interrupted, why: Reason) {
+        self.interrupted[what as usize][why as usize].fetch_add(1, Ordering::Relaxed);
     }
 
     /// What was dropped in this session since the recorder was at work on the same thread.
     #[cfg_attr(zprof_loom, allow(dead_code))]
-    pub(crate) fn interrupted(&self) -> [u64; 3] {
-        self.interrupted.each_ref().map(|count| count.load(Ordering::Relaxed))
+    pub(crate) fn interrupted(&self) -> Dropped {
+        self.interrupted.each_ref().map(|counts| counts.each_ref().map(|count| count.load(Ordering::Relaxed)))
+    }
+
+    /// Counts a scope of a thread that could not be registered.
+    #[cfg_attr(zprof_loom, allow(dead_code))]
+    pub(crate) fn count_unregistered(&self) {
+        self.unregistered.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Scopes of threads that could not be registered in this session.
+    #[cfg_attr(zprof_loom, allow(dead_code))]
+    pub(crate) fn unregistered(&self) -> u64 {
+        self.unregistered.load(Ordering::Relaxed)
     }
 
     /// A position that no writer of a thread that has ended has used, nor any later one: where a writer may begin that takes
@@ -387,7 +418,8 @@ impl Shared {
         self.pool.keep_nothing();
         *self.gone.lock() = Gone::NONE;
         self.orphans.store(0, Ordering::Relaxed);
-        self.interrupted.iter().for_each(|count| count.store(0, Ordering::Relaxed));
+        self.unregistered.store(0, Ordering::Relaxed);
+        self.interrupted.iter().flatten().for_each(|count| count.store(0, Ordering::Relaxed));
         self.forked_at.store(0, Ordering::Relaxed);
         self.threads.store(0, Ordering::Relaxed);
         self.most_threads.store(0, Ordering::Relaxed);

@@ -14,12 +14,12 @@ use super::chunk::Moment;
 use super::inherit::Heir;
 use super::log::Log;
 use super::primitive::Arc;
-use super::registry::Interrupted;
-use super::registry::{Shared, Word};
+use super::registry::{Interrupted, Reason, Shared, Word};
 use super::ring::{COUNT_WORDS, Mark, NOTE_WORDS, NOWHERE_FROM, Room, TASK_WORDS, Writer};
 use crate::clock::Source;
 use crate::os::in_signal_handler;
 use crate::site::Origin;
+use crate::thread_name::{SystemName, ThreadName};
 use crate::value::{Raw, RawArgs, Shape};
 
 /// What all threads of the program share.
@@ -218,7 +218,8 @@ impl Local {
     #[cold]
     fn count_interrupted(&self, word: Word, what: Interrupted) {
         if !matches!(self.stage.get(), Stage::Ours) && SHARED.is_current(word) {
-            SHARED.count_interrupted(what);
+            let why = if in_signal_handler() { Reason::InterruptedByHandler } else { Reason::Reentered };
+            SHARED.count_interrupted(what, why);
         }
     }
 
@@ -282,7 +283,10 @@ impl Local {
         match self.make_room(word, words) {
             Ok(room) => return Some(room),
             Err(NoRoom::Over) => {}
-            Err(NoRoom::InHandler) => self.count_interrupted(word, what),
+            Err(NoRoom::InHandler) if SHARED.is_current(word) => {
+                SHARED.count_interrupted(what, Reason::AllocatesInHandler);
+            }
+            Err(NoRoom::InHandler) => {}
             Err(NoRoom::Full) if SHARED.is_current(word) => self.with_log(lost),
             Err(NoRoom::Full) => {}
         }
@@ -323,15 +327,27 @@ impl Local {
         match (self.log(), self.stage.get()) {
             (Some(log), _) => count(log),
             (None, Stage::Ours) => {}
+            // Room was asked for, which registers the thread where there is memory for that.
+            (None, Stage::New) => SHARED.count_unregistered(),
             (None, _) => SHARED.count_orphan(),
         }
     }
 
     /// Makes the calling thread one of the recorder's own. Its scopes are those of the program's allocator, which runs
     /// under the recorder's locks there: they are none of the program's work, and taking a lock again would not end.
+    ///
+    /// What the standard library allocates before it calls the thread's own code may have been recorded by then. That is none of
+    /// the program's work either, and no line of the profile.
     pub(crate) fn keep_out(&self) {
-        self.stage.set(Stage::Ours);
+        let stage = self.stage.replace(Stage::Ours);
         self.writer.shut();
+        let Stage::Live(log) = stage else { return };
+        self.writer.leave();
+        // SAFETY: `register` made the pointer with `Arc::into_raw`, and its count is given up below at the earliest.
+        unsafe { &*log }.disown();
+        if EXIT.try_with(|exit| exit.0.replace(std::ptr::null())).is_ok_and(|own| !own.is_null()) {
+            end(log, Some(&self.writer));
+        }
     }
 
     /// The program calls the thread otherwise now.
@@ -342,7 +358,7 @@ impl Local {
             return;
         }
         if let Some(log) = self.log() {
-            log.rename(crate::os::thread_name());
+            log.rename(ThreadName::of_this_thread());
         }
     }
 
@@ -358,7 +374,7 @@ impl Local {
             end(before, None);
         }
         self.writer.begin_at(SHARED.first_position());
-        let log = Arc::new(Log::new(crate::os::thread_id(), crate::os::thread_name()));
+        let log = Arc::new(Log::new(crate::os::thread_id(), ThreadName::of_this_thread()));
         // Where there is no memory for it, the scope is counted as one without a thread, and the next one tries again.
         if SHARED.register(Arc::clone(&log)).is_ok() {
             let raw = Arc::into_raw(log);
@@ -444,6 +460,7 @@ impl Local {
 fn end(log: *const Log, writer: Option<&Writer>) {
     // SAFETY: `register` made the pointer with `Arc::into_raw`, and gave it to `Exit` alone, which has given it up.
     let log = unsafe { Arc::from_raw(log) };
+    log.note_name(SystemName::of_this_thread());
     let (position, epoch) = writer.map_or_else(|| log.written(), |writer| (writer.position(), writer.epoch()));
     SHARED.leave_positions(position);
     // With no session there is nothing that this could end, and no telling which clock the last one had.

@@ -166,7 +166,8 @@ impl Converter<'_> {
 
     fn thread(&mut self, stream: &Stream) -> Result<()> {
         let tid = stream.log.tid();
-        let name = if stream.name.is_empty() { format!("thread {tid}") } else { room::text(&stream.name)? };
+        let name = stream.name.text();
+        let name = if name.is_empty() { format!("thread {tid}") } else { room::text(&name)? };
         let (scopes, notes, unknown) = (stream.lost, stream.lost_notes, stream.uncarried);
         if (scopes, notes, unknown) != (0, 0, 0) {
             room::push(&mut self.losses, Loss { thread: room::text(&name)?, tid, scopes, notes, unknown })?;

@@ -414,7 +414,7 @@ fn assemble(
     let started = Instant::now();
     let mut host = host::convert(recorded)?;
     let timeline = &recorded.timeline;
-    let unplaced = Unplaced { orphans: recorded.orphans, interrupted: recorded.interrupted, unknown: recorded.unknown };
+    let unplaced = Unplaced::of(recorded);
     let cause = &cause_of_losses(recorded.was_short, options);
     let mut warnings = warnings(&host.losses, unplaced, &timeline.steps_ns, cause);
     warnings.extend(gone_with_threads(recorded.gone, cause));

@@ -4,7 +4,7 @@ use super::host::{Host, Loss, Part};
 use super::options::ProfilerOptions;
 use crate::record::raw::Unknown;
 use crate::record::recording::{Forked, Recorded};
-use crate::record::{Gone, Interrupted};
+use crate::record::{Dropped, Gone, Interrupted, Reason};
 
 /// What to say of scopes on overlap lines.
 pub(super) fn crossings(host: &Host) -> impl Iterator<Item = String> {
@@ -23,17 +23,23 @@ const MOST_LOSSES: usize = 32;
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Unplaced {
     /// Scopes of threads that had ended.
-    pub(super) orphans: u64,
-    /// By [`Interrupted`].
-    pub(super) interrupted: [u64; 3],
+    orphans: u64,
+    /// Scopes of threads for which there was no memory.
+    unregistered: u64,
+    interrupted: Dropped,
     /// Spans that were entered, and that a bridge does not know.
-    pub(super) unknown: Option<Unknown>,
+    unknown: Option<Unknown>,
 }
 
 impl Unplaced {
+    pub(super) fn of(recorded: &Recorded) -> Self {
+        let Recorded { orphans, unregistered, interrupted, unknown, .. } = *recorded;
+        Self { orphans, unregistered, interrupted, unknown }
+    }
+
     /// Scopes that were dropped.
     pub(super) fn scopes(self) -> u64 {
-        self.orphans + self.interrupted[Interrupted::Scope as usize]
+        self.orphans + self.unregistered + self.interrupted[Interrupted::Scope as usize].iter().sum::<u64>()
     }
 }
 
@@ -58,6 +64,27 @@ pub(super) fn cause_of_losses(was_short: bool, options: &ProfilerOptions) -> Cau
     }
 }
 
+/// What to say of `count` scopes, values or ends that were dropped though there was memory for them.
+fn interrupted_by(count: u64, what: Interrupted, why: Reason) -> String {
+    let dropped = match what {
+        Interrupted::Scope => "scopes were dropped",
+        Interrupted::Note => "values added to open spans were dropped",
+        Interrupted::End => "scopes look as if they had not ended",
+    };
+    let cause = match why {
+        Reason::Reentered => {
+            "they came from code that the recorder had called on the same thread, such as the program's allocator, and it records \
+             one thing at a time"
+        }
+        Reason::InterruptedByHandler => "a signal handler ran while the recorder was at work on the same thread",
+        Reason::AllocatesInHandler => {
+            "a signal handler, or a handler of a fork, came where its thread had to allocate first, for its first record or for a new \
+             chunk of memory"
+        }
+    };
+    format!("{count} {dropped}: {cause}; a larger buffer changes nothing")
+}
+
 /// What the profile must say of itself.
 pub(super) fn warnings(
     losses: &[Loss],
@@ -76,8 +103,8 @@ pub(super) fn warnings(
         }
         if *unknown != 0 {
             warnings.push(format!(
-                "thread `{thread}` ({tid}) has more than 65536 scopes open from before what is kept; {unknown} of them are \
-                 not shown"
+                "thread `{thread}` ({tid}) has scopes open from before what is kept, of which {unknown} are not shown: at most 65536 \
+                 are kept, and fewer where the system has no memory for them"
             ));
         }
     }
@@ -88,7 +115,7 @@ pub(super) fn warnings(
             "{threads} more threads dropped {scopes} scopes and {notes} values added to open spans, for the same reason"
         ));
     }
-    let Unplaced { orphans, interrupted: [scopes, notes, ends], unknown } = unplaced;
+    let Unplaced { orphans, unregistered, interrupted, unknown } = unplaced;
     if let Some(Unknown { entered, example }) = unknown {
         let example = example
             .map_or_else(String::new, |site| format!(", such as `{}` ({}:{}),", site.name, site.file, site.line));
@@ -101,16 +128,19 @@ pub(super) fn warnings(
     if orphans != 0 {
         warnings.push(format!("{orphans} scopes were dropped: they came from destructors of threads that had ended"));
     }
-    let cause = "a signal handler, or the program's allocator, ran while the recorder was at work on the same thread, or a signal \
-                 handler, or a handler of a fork, came where the thread had to allocate first; a larger buffer changes nothing";
-    if scopes != 0 {
-        warnings.push(format!("{scopes} scopes were dropped: {cause}"));
+    if unregistered != 0 {
+        warnings.push(format!(
+            "{unregistered} scopes were dropped: the system had no memory to register their threads; give the process more"
+        ));
     }
-    if notes != 0 {
-        warnings.push(format!("{notes} values added to open spans were dropped: {cause}"));
-    }
-    if ends != 0 {
-        warnings.push(format!("{ends} scopes look as if they had not ended: {cause}"));
+    for (what, counts) in [Interrupted::Scope, Interrupted::Note, Interrupted::End].into_iter().zip(interrupted) {
+        for (why, count) in
+            [Reason::Reentered, Reason::InterruptedByHandler, Reason::AllocatesInHandler].into_iter().zip(counts)
+        {
+            if count != 0 {
+                warnings.push(interrupted_by(count, what, why));
+            }
+        }
     }
     for step in steps_ns {
         warnings.push(format!("the wall clock was set by {step} ns during the session; times go on from its start"));

@@ -25,7 +25,7 @@ pub(crate) use whole::any_crossed;
 
 use super::guard::{end_parts, is_heard, is_recorded, may_be_heard, open_parts, unheard, word};
 use super::marks::heard;
-use super::registry::{Interrupted, Word};
+use super::registry::{Interrupted, Reason, Word};
 use super::ring::{Mark, NOWHERE_FROM};
 use super::thread::{SHARED, with_local};
 use crate::atomic::AtomicU64;
@@ -156,7 +156,7 @@ impl RawGuard {
 pub fn is_dropped_in_handler() -> bool {
     let is_in = crate::os::in_signal_handler();
     if is_in && !word().bare().is_off() {
-        SHARED.count_interrupted(Interrupted::Scope);
+        SHARED.count_interrupted(Interrupted::Scope, Reason::AllocatesInHandler);
     }
     is_in
 }

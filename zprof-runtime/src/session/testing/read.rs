@@ -40,7 +40,7 @@ pub(super) fn read(
     let (kept, rest) = std::mem::take(&mut recorded.streams).into_iter().partition(|stream| wanted(stream.log.tid()));
     recorded.streams = kept;
     // A thread past its end may be anyone's, and so may a signal handler be.
-    let unplaced = Unplaced { orphans: recorded.orphans, interrupted: recorded.interrupted, unknown: recorded.unknown };
+    let unplaced = Unplaced::of(&recorded);
     let none = Unplaced::default();
     let (own, of_others) = if threads.is_none() { (unplaced, none) } else { (none, unplaced) };
     let mut part = |recorded: &mut recording::Recorded, unplaced| {
