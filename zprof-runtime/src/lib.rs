@@ -22,6 +22,7 @@ pub mod error;
 pub mod folder;
 #[cfg(not(zprof_loom))]
 pub(crate) mod lanes;
+#[cfg(not(zprof_loom))]
 pub(crate) mod laps;
 #[cfg_attr(zprof_loom, allow(dead_code))]
 pub(crate) mod os;
