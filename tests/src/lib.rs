@@ -6,6 +6,8 @@ pub mod canonical;
 #[allow(unsafe_code)] // calls functions of the fake
 pub mod fake;
 #[cfg(unix)]
+pub mod forked;
+#[cfg(unix)]
 pub mod interrupted;
 pub mod make;
 pub mod marks;

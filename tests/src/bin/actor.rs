@@ -2,7 +2,6 @@
 
 use std::error::Error;
 use std::hint::black_box;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Barrier, mpsc};
@@ -14,6 +13,7 @@ use zprof::{Platform, Profiler, ProfilerOptions};
 use zprof_proto::XLine;
 use zprof_proto::x_event::Data;
 use zprof_proto::x_stat::Value;
+use zprof_tests::forked::in_child;
 
 type Outcome = Result<(), Box<dyn Error>>;
 
@@ -25,7 +25,7 @@ fn main() -> Outcome {
         ["fork", folder] => fork(Path::new(folder)),
         ["fork-storm", folder] => fork_storm(Path::new(folder)),
         ["fork-early", _] => fork_early(),
-        ["fork-handlers", folder] => fork_handlers(Path::new(folder)),
+        ["fork-handlers", folder] => zprof_tests::forked::handlers(Path::new(folder)),
         ["no-descriptors", folder] => no_descriptors(Path::new(folder)),
         ["fork-full", folder] => fork_full(Path::new(folder)),
         ["fork-resident", folder] => fork_resident(Path::new(folder)),
@@ -254,36 +254,6 @@ fn end_at_once() -> ! {
     unsafe { libc::_exit(0) }
 }
 
-/// Runs `body` in the child of a fork and waits for its end.
-#[allow(unsafe_code)] // there is no safe fork
-fn in_child(body: impl FnOnce() -> Outcome) -> Outcome {
-    // SAFETY: the child only runs code that tolerates a fork, which is what the test is about.
-    match unsafe { libc::fork() } {
-        -1 => Err(std::io::Error::last_os_error().into()),
-        0 => {
-            // A child that hangs shall not take the test with it.
-            // SAFETY: alarm only sets a timer.
-            unsafe { libc::alarm(60) };
-            let outcome =
-                catch_unwind(AssertUnwindSafe(body)).map_err(|_| "a panic".into()).and_then(|outcome| outcome);
-            if let Err(error) = &outcome {
-                eprintln!("child: {error}");
-            }
-            // SAFETY: ends the process at once, without the destructors, which belong to the parent.
-            unsafe { libc::_exit(i32::from(outcome.is_err())) }
-        }
-        child => {
-            let mut status = 0;
-            // SAFETY: the pointer is to a live integer.
-            let waited = unsafe { libc::waitpid(child, &raw mut status, 0) };
-            if waited != child || status != 0 {
-                return Err(format!("the child ended with status {status:#x}").into());
-            }
-            Ok(())
-        }
-    }
-}
-
 /// Forks before any session, while another thread asks for snapshots in vain; the child asks too.
 fn fork_early() -> Outcome {
     let is_over = AtomicBool::new(false);
@@ -303,31 +273,6 @@ fn fork_early() -> Outcome {
         asking.join().map_err(|_| "a panic")?;
         forked
     })
-}
-
-/// Forks from threads without a scope so far, in a program whose own handlers of forks have scopes. These handlers were there
-/// before the recorder's, so that they run while it holds its locks.
-#[allow(unsafe_code)] // there is no safe pthread_atfork
-fn fork_handlers(folder: &Path) -> Outcome {
-    extern "C" fn handler() {
-        for n in 0..5000_u32 {
-            zprof::scope!("in handler", n, {});
-        }
-    }
-    // SAFETY: the function takes nothing, never unwinds, and lives as long as the program.
-    assert_eq!(unsafe { libc::pthread_atfork(Some(handler), Some(handler), Some(handler)) }, 0);
-    // SAFETY: alarm only sets a timer. A fork that hangs shall not take the test with it.
-    unsafe { libc::alarm(60) };
-    let options = ProfilerOptions::default().directives("actor=verbose,other=off");
-    let mut profiler = profiler(folder, options)?;
-    profiler.start()?;
-    let fork = || in_child(|| Ok((0..5000_u32).for_each(|n| zprof::scope!("in child", n, {})))).is_ok();
-    let forked = (0..4).map(|_| thread::spawn(fork).join()).filter(|forked| matches!(forked, Ok(true))).count();
-    assert_eq!(forked, 4);
-    let profile = profiler.stop()?.ok_or("no session")?;
-    // Before and after each fork.
-    assert_eq!(profile.scopes + profile.dropped_scopes, 4 * 2 * 5000);
-    Ok(())
 }
 
 /// Stops while no more files can be opened, and again when they can. Says how the first stop failed, and the warnings of the

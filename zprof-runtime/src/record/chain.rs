@@ -256,7 +256,6 @@ impl Locked<'_> {
     /// # Safety
     ///
     /// Nobody may need what is in the chunks.
-    #[cfg(not(zprof_loom))]
     pub(crate) unsafe fn purge(&self) {
         let links = std::iter::successors(self.first(), |link| link.next());
         for link in links.filter(|link| !link.is_read()) {

@@ -195,7 +195,6 @@ impl<'a> Link<'a> {
     /// # Safety
     ///
     /// Nobody may need what is in the slots.
-    #[cfg(not(zprof_loom))]
     pub(crate) unsafe fn purge_slots(self) {
         // SAFETY: the slots follow the head in the same allocation; a head is a multiple of its alignment, 64.
         let slots = unsafe { self.0.add(1) }.cast::<u8>();

@@ -593,7 +593,6 @@ impl Log {
     }
 
     /// Gives the pages of the chunks back that the thread has of a session up to this one, which is over and taken.
-    #[cfg(not(zprof_loom))]
     pub(crate) fn purge(&self, epoch: u32) {
         let chain = self.chain.lock();
         if chain.epoch() <= epoch {

@@ -51,6 +51,8 @@ mod pool;
 #[cfg(not(zprof_loom))]
 #[allow(unsafe_code)] // values write themselves into slots of the stream
 pub(crate) mod raw;
+#[cfg_attr(zprof_loom, allow(dead_code))]
+mod reclaim;
 #[cfg(not(zprof_loom))]
 pub(crate) mod recording;
 mod registry;

@@ -159,7 +159,7 @@ pub(crate) struct Shared {
     /// Directives of the session. Set before `state`, read when the state says that there are any: under this lock, a thread
     /// that has seen the state sees them.
     directives: Mutex<Directives>,
-    logs: Mutex<Vec<Arc<Log>>>,
+    pub(super) logs: Mutex<Vec<Arc<Log>>>,
     pub(crate) pool: Pool,
     /// Scopes of threads whose own storage was gone already.
     orphans: AtomicU64,
@@ -429,47 +429,6 @@ impl Shared {
         let session = epoch << 32 | flags;
         self.change(|word| word & Word::TOOLS | session);
         Word(session)
-    }
-
-    /// Gives up the threads that have ended, as far as they have recorded in no session after session `epoch`, which is over
-    /// and taken. Where there is no memory for that, they stay until the next time.
-    fn forget_ended(&self, epoch: u32) {
-        let _visit = self.visit.lock();
-        let mut ended: Vec<Arc<Log>> = Vec::new();
-        loop {
-            let mut logs = self.logs.lock();
-            let count = logs.iter().filter(|log| log.is_ended()).count();
-            if count <= ended.capacity() {
-                // As many as there is room for, since another thread may have ended just now. The lists share each log, so that
-                // nothing is freed under the lock.
-                logs.retain(|log| {
-                    let goes = ended.len() < ended.capacity() && log.is_over(epoch);
-                    if goes {
-                        ended.push(Arc::clone(log));
-                    }
-                    !goes
-                });
-                break;
-            }
-            drop(logs);
-            let Ok(more) = room::with_room(count) else { return };
-            ended = more;
-        }
-        for log in ended {
-            log.reclaim(self);
-        }
-    }
-
-    /// Gives back what threads have of session `epoch`, which is over and taken: all of those that have ended, and what the
-    /// last chunks of the others take beside their first pages.
-    #[cfg(not(zprof_loom))]
-    pub(crate) fn give_back_memory(&self, epoch: u32) {
-        self.forget_ended(epoch);
-        let _visit = self.visit.lock();
-        // Where there is no memory to look, nothing goes now.
-        for log in self.all_logs().iter().flatten() {
-            log.purge(epoch);
-        }
     }
 
     /// Changes the state word. Sessions change it one at a time, but a tool may be found at any moment.

@@ -196,9 +196,10 @@ impl Profiler {
             Error::io("failed to start the profiler: the exit of the process cannot be watched", error)
         })?;
         copies::announce();
-        let limit = FileLimit::block();
-        let files = RunFiles::prepare(&self.options, realtime_ns())?;
-        drop(limit);
+        let files = {
+            let _limit = FileLimit::block();
+            RunFiles::prepare(&self.options, realtime_ns())?
+        };
         if self.options.is_from_env {
             copies::warnings_of_end().for_each(warn);
         }

@@ -1,0 +1,77 @@
+//! Children of forks, and scopes in the handlers that a program has for its forks.
+
+use std::error::Error;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::thread;
+
+use zprof::{Platform, ProfilerOptions};
+
+type Outcome = Result<(), Box<dyn Error>>;
+
+/// Runs `body` in the child of a fork and waits for its end.
+///
+/// # Errors
+///
+/// Where there is no child, or it fails.
+#[allow(unsafe_code)] // there is no safe fork
+pub fn in_child(body: impl FnOnce() -> Outcome) -> Outcome {
+    // SAFETY: the child only runs code that tolerates a fork, which is what the test is about.
+    match unsafe { libc::fork() } {
+        -1 => Err(std::io::Error::last_os_error().into()),
+        0 => {
+            // A child that hangs shall not take the test with it.
+            // SAFETY: alarm only sets a timer.
+            unsafe { libc::alarm(60) };
+            let outcome =
+                catch_unwind(AssertUnwindSafe(body)).map_err(|_| "a panic".into()).and_then(|outcome| outcome);
+            if let Err(error) = &outcome {
+                eprintln!("child: {error}");
+            }
+            // SAFETY: ends the process at once, without the destructors, which belong to the parent.
+            unsafe { libc::_exit(i32::from(outcome.is_err())) }
+        }
+        child => {
+            let mut status = 0;
+            // SAFETY: the pointer is to a live integer.
+            let waited = unsafe { libc::waitpid(child, &raw mut status, 0) };
+            if waited != child || status != 0 {
+                return Err(format!("the child ended with status {status:#x}").into());
+            }
+            Ok(())
+        }
+    }
+}
+
+/// Forks from threads without a scope so far, in a program whose own handlers of forks have scopes. These handlers were there
+/// before the recorder's, so that they run while it holds its locks.
+///
+/// # Errors
+///
+/// Where a session fails, or has none.
+///
+/// # Panics
+///
+/// Where scopes are neither recorded nor counted.
+#[allow(unsafe_code)] // there is no safe pthread_atfork
+pub fn handlers(folder: &Path) -> Outcome {
+    extern "C" fn handler() {
+        for n in 0..5000_u32 {
+            zprof::scope!("in handler", n, {});
+        }
+    }
+    // SAFETY: the function takes nothing, never unwinds, and lives as long as the program.
+    assert_eq!(unsafe { libc::pthread_atfork(Some(handler), Some(handler), Some(handler)) }, 0);
+    // SAFETY: alarm only sets a timer. A fork that hangs shall not take the test with it.
+    unsafe { libc::alarm(60) };
+    let options = ProfilerOptions::default().directives("zprof_tests=verbose,other=off");
+    let mut profiler = Platform::host().profiler(options.repository_path(folder))?;
+    profiler.start()?;
+    let fork = || in_child(|| Ok((0..5000_u32).for_each(|n| zprof::scope!("in child", n, {})))).is_ok();
+    let forked = (0..4).map(|_| thread::spawn(fork).join()).filter(|forked| matches!(forked, Ok(true))).count();
+    assert_eq!(forked, 4);
+    let profile = profiler.stop()?.ok_or("no session")?;
+    // Before and after each fork.
+    assert_eq!(profile.scopes + profile.dropped_scopes, 4 * 2 * 5000);
+    Ok(())
+}
