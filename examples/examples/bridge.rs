@@ -61,7 +61,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let profile = profiler.stop()?.ok_or("a session was running")?;
 
     // Each name, and what viewers show of it.
-    let trace: Value = serde_json::from_slice(&fs::read(&profile.perfetto_path)?)?;
+    let trace: Value = serde_json::from_slice(&fs::read(profile.perfetto_path.ok_or("the profile has no JSON")?)?)?;
     let events = trace["traceEvents"].as_array().ok_or("a list of events")?;
     let shown = |name: &str, key: &str| -> Vec<&str> {
         events.iter().filter(|event| event["name"] == name).filter_map(|event| event["args"][key].as_str()).collect()

@@ -60,9 +60,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     profiler.stop()?;
 
     let snapshot = snapshot.ok_or("no snapshot of the slow request")?;
-    let trace = std::fs::read_to_string(&snapshot.perfetto_path)?;
+    let path = snapshot.perfetto_path.as_deref().ok_or("the snapshot has no JSON")?;
+    let trace = std::fs::read_to_string(path)?;
     let slow = format!("\"request\":\"{SLOW}\"");
     assert!(trace.contains("\"serve\"") && (trace.contains(&slow) || trace.contains(&slow.replace(":\"", ":"))));
-    println!("request {SLOW} was slow; the {:?} before are in {}", snapshot.duration, snapshot.perfetto_path.display());
+    println!("request {SLOW} was slow; the {:?} before are in {}", snapshot.duration, path.display());
     Ok(())
 }

@@ -37,7 +37,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     drop(runtime);
     let profile = profiler.stop()?.ok_or("a session was running")?;
 
-    let trace: Value = serde_json::from_slice(&fs::read(&profile.perfetto_path)?)?;
+    let trace: Value = serde_json::from_slice(&fs::read(profile.perfetto_path.ok_or("the profile has no JSON")?)?)?;
     let events = trace["traceEvents"].as_array().ok_or("a list of events")?;
     let names = events.iter().filter(|event| event["name"] == "thread_name");
     let names: BTreeSet<&str> = names.filter_map(|event| event["args"]["name"].as_str()).collect();

@@ -195,9 +195,10 @@ pub fn events(report: &Value) -> &Vec<Value> {
 ///
 /// # Panics
 ///
-/// Panics if they cannot read it.
+/// Panics if they cannot read it, or if there is no JSON.
 #[must_use]
-pub fn perfetto(space: &[u8], json: &Path) -> Value {
+pub fn perfetto(space: &[u8], json: Option<&Path>) -> Value {
+    let json = json.expect("the session has written a JSON");
     let json = fs::read_to_string(json).unwrap_or_else(|error| panic!("{}: {error}", json.display()));
     let (trace, _) = convert(space).expect("is an XSpace");
     read_traces([(trace.as_slice(), Some(json.as_str()))]).remove(0)

@@ -188,7 +188,7 @@ fn named() -> (Session, Recorded) {
 #[test]
 fn perfetto_shows_the_names_that_scopes_bring_along() {
     let (_session, recorded) = named();
-    let report = perfetto(&recorded.space, &recorded.profile.perfetto_path);
+    let report = perfetto(&recorded.space, recorded.profile.perfetto_path.as_deref());
     let slices = |args: &[u8]| -> Vec<(String, Value)> {
         args.iter().map(|i| ("slice".to_owned(), json!({ "i": ["int", i.to_string()] }))).collect()
     };

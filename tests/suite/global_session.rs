@@ -85,7 +85,7 @@ fn a_profile_says_what_it_has() {
     let profile = &recorded.profile;
     let folder = session.folder().join("plugins/profile/run 7");
     assert_eq!(profile.protobuf_path, folder.join("node-1.xplane.pb"));
-    assert_eq!(profile.perfetto_path, folder.join("node-1.trace.json"));
+    assert_eq!(profile.perfetto_path, Some(folder.join("node-1.trace.json")));
     assert_eq!(names(&folder), ["node-1.trace.json", "node-1.xplane.pb"]);
     assert_eq!((profile.scopes, profile.threads, profile.dropped_scopes, &profile.warnings), (4, 2, 0, &vec![]));
     let phases: Vec<&str> = profile.phases.iter().map(|(name, _)| *name).collect();
@@ -107,8 +107,32 @@ fn a_relative_path_gives_absolute_ones() {
     let mut profiler = profiler(&relative);
     profiler.start().expect("it starts");
     let profile = profiler.stop().expect("it is written").expect("it ran");
-    assert!(profile.protobuf_path.is_absolute() && profile.perfetto_path.is_absolute(), "{profile:?}");
-    assert!(profile.protobuf_path.is_file() && profile.perfetto_path.is_file());
+    for path in [&profile.protobuf_path, profile.perfetto_path.as_ref().expect("there is a JSON")] {
+        assert!(path.is_absolute() && path.is_file(), "{profile:?}");
+    }
+}
+
+#[test]
+fn without_trace_json_there_is_the_xspace_alone_and_an_older_json_goes() {
+    let folder = temporary();
+    let run = folder.path().join("plugins/profile/profiling");
+    let _place = exclusive();
+    let record = |trace_json: bool| {
+        let options = ProfilerOptions::default().repository_path(folder.path()).trace_json(trace_json);
+        let mut profiler = Platform::host().profiler(options).expect("the options are right");
+        profiler.start().expect("nothing else runs");
+        zprof::scope!("work", {});
+        let snapshot = profiler.snapshot().expect("it is written").expect("it runs");
+        let profile = profiler.stop().expect("it is written").expect("it ran");
+        assert_eq!(profile.phases.iter().any(|phase| phase.0 == "write JSON"), trace_json);
+        assert_eq!((snapshot.warnings, profile.warnings), (vec![], vec![]));
+        [snapshot.perfetto_path.is_some(), profile.perfetto_path.is_some()]
+    };
+    assert_eq!(
+        (record(true), names(&run)),
+        ([true; 2], vec!["profiling.trace.json".to_owned(), "profiling.xplane.pb".to_owned()])
+    );
+    assert_eq!((record(false), names(&run)), ([false; 2], vec!["profiling.xplane.pb".to_owned()]));
 }
 
 #[test]

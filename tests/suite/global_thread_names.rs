@@ -186,7 +186,7 @@ fn perfetto_shows_the_names_of_threads() {
     session.start();
     all_work(&pool(ThreadPoolBuilder::new().start_handler(name_worker("rayon"))));
     let recorded = session.stop();
-    let report = perfetto(&recorded.space, &recorded.profile.perfetto_path);
+    let report = perfetto(&recorded.space, recorded.profile.perfetto_path.as_deref());
     let threads = report["threads"].as_array().expect("a list").iter();
     let mut names: Vec<&str> = threads.filter_map(|thread: &Value| thread["name"].as_str()).collect();
     names.sort_unstable();

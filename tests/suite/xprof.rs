@@ -132,7 +132,8 @@ fn xprof_shows_tasks() {
     assert_eq!((numbers("parent 3", "e"), numbers("child", "e")), (vec![parent], vec![one, two]));
     assert_eq!((joined("parent"), joined("child")), (vec![parent; 3], vec![one, one, two, two]));
 
-    let json = std::fs::read(&recorded.profile.perfetto_path).expect("the session has written it");
+    let json = std::fs::read(recorded.profile.perfetto_path.as_ref().expect("there is a JSON"))
+        .expect("the session has written it");
     let json: Value = serde_json::from_slice(&json).expect("it is JSON");
     let async_line = recorded.line("async").id;
     let events = json["traceEvents"].as_array().expect("a list").iter();

@@ -207,7 +207,7 @@ typedef struct zprof_options {
 typedef struct zprof_profile {
     size_t size;               /* sizeof(zprof_profile), as ZPROF_PROFILE_INIT has it */
     const char *protobuf_path; /* the XSpace; NULL if no session was running */
-    const char *perfetto_path; /* the trace-viewer JSON; NULL, with a warning, if only the XSpace could be written */
+    const char *perfetto_path; /* the trace-viewer JSON; NULL if ZPROF_JSON=off, or, with a warning, if only the XSpace could be written */
     const char *const *warnings;
     size_t warning_count;
     uint64_t scopes;

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::ffi::{CStr, CString, c_char};
 use std::fmt::Display;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use std::{mem, ptr};
@@ -27,7 +27,7 @@ struct Held {
 #[derive(Debug, Default)]
 struct Told {
     protobuf_path: CString,
-    perfetto_path: CString,
+    perfetto_path: Option<CString>,
     /// Kept for `pointers`.
     _warnings: Vec<CString>,
     pointers: Vec<*const c_char>,
@@ -341,17 +341,17 @@ unsafe fn told_of(
     // SAFETY: passed on.
     let mut held = unsafe { held(profiler) }?;
     let Some(stopped) = make(&mut held.profiler)? else { return Ok(()) };
-    let path = |path: &PathBuf| c_string(path.as_os_str().as_encoded_bytes());
+    let path = |path: &Path| c_string(path.as_os_str().as_encoded_bytes());
     let warnings: Vec<CString> = stopped.warnings.iter().map(c_string).collect();
     held.told = Told {
         protobuf_path: path(&stopped.protobuf_path),
-        perfetto_path: path(&stopped.perfetto_path),
+        perfetto_path: stopped.perfetto_path.as_deref().map(path),
         pointers: warnings.iter().map(|warning| warning.as_ptr()).collect(),
         _warnings: warnings,
     };
     told.protobuf_path = held.told.protobuf_path.as_ptr();
-    if !stopped.perfetto_path.as_os_str().is_empty() {
-        told.perfetto_path = held.told.perfetto_path.as_ptr();
+    if let Some(path) = &held.told.perfetto_path {
+        told.perfetto_path = path.as_ptr();
     }
     told.warnings = held.told.pointers.as_ptr();
     told.warning_count = held.told.pointers.len();

@@ -42,9 +42,10 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     println!("{prompt} \u{2026}");
     println!("{} tokens: {tokens:?}", tokens.len());
-    let report = Report::read(&profile.perfetto_path)?;
+    let json = profile.perfetto_path.as_deref().ok_or("the profile has no JSON")?;
+    let report = Report::read(json)?;
     println!("\n{report}");
-    println!("{}\n{}", profile.protobuf_path.display(), profile.perfetto_path.display());
+    println!("{}\n{}", profile.protobuf_path.display(), json.display());
     println!("\nPerfetto: open https://ui.perfetto.dev and drop the .json file on it; it stays in your browser");
     println!(
         "XProf:    pip install xprof, then xprof --logdir {} and open http://localhost:8791",

@@ -64,7 +64,9 @@ fn run(options: &Options) -> Result<(), Box<dyn Error>> {
     let profile = profiler.stop()?.ok_or("the profiler was not running")?;
 
     println!("largest difference from the plain computation: {largest:e}");
-    println!("{}\n{}", profile.protobuf_path.display(), profile.perfetto_path.display());
+    for path in [Some(profile.protobuf_path), profile.perfetto_path].into_iter().flatten() {
+        println!("{}", path.display());
+    }
     if largest <= TOLERANCE { Ok(()) } else { Err(format!("the difference is more than {TOLERANCE:e}").into()) }
 }
 

@@ -119,7 +119,7 @@ fn arrow() -> (Session, Recorded) {
 #[test]
 fn perfetto_draws_an_arrow_from_rust_to_c() {
     let (_session, recorded) = arrow();
-    let report = perfetto(&recorded.space, &recorded.profile.perfetto_path);
+    let report = perfetto(&recorded.space, recorded.profile.perfetto_path.as_deref());
     let ends = |name: &str| -> Vec<(Value, Value)> {
         let found = events(&report).iter().filter(|event| event["name"] == name);
         found.map(|event| (event["in"].clone(), event["out"].clone())).collect()

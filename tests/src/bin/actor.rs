@@ -547,7 +547,8 @@ fn json_limit(folder: &Path) -> Outcome {
         assert_eq!(limit(bytes), 0);
         let profile = profiler.stop()?.ok_or("no session")?;
         assert_eq!(limit(libc::RLIM_INFINITY), 0);
-        let json = profile.perfetto_path.display();
+        let json = profile.perfetto_path.unwrap_or_default();
+        let json = json.display();
         println!("{round} {} {} `{json}` {:?}", profile.scopes, profile.protobuf_path.display(), names(folder)?);
         profile.warnings.iter().for_each(|warning| println!("{warning}"));
     }
@@ -555,7 +556,12 @@ fn json_limit(folder: &Path) -> Outcome {
     (0..5000).for_each(|n| zprof::scope!("big", n, {}));
     assert_eq!(limit(150_000), 0);
     let profile = profiler.snapshot()?.ok_or("no session")?;
-    println!("{} `{}` {:?}", profile.protobuf_path.display(), profile.perfetto_path.display(), profile.warnings);
+    println!(
+        "{} `{}` {:?}",
+        profile.protobuf_path.display(),
+        profile.perfetto_path.unwrap_or_default().display(),
+        profile.warnings
+    );
     drop(profiler);
     println!("{:?}", names(folder)?);
     Ok(())

@@ -144,7 +144,7 @@ fn fork(mut profiler: Profiler, folder: &Path) -> Outcome {
                 // The parent still writes its run, so the child's profile of it has a name of its own.
                 let beside = profiler.stop()?.ok_or("the child has a session")?;
                 fs::remove_file(beside.protobuf_path)?;
-                fs::remove_file(beside.perfetto_path)?;
+                fs::remove_file(beside.perfetto_path.ok_or("no JSON")?)?;
                 let mut profiler = Platform::host().profiler(ProfilerOptions::default().repository_path(&own))?;
                 profiler.start()?;
                 work();

@@ -109,7 +109,7 @@ fn session(threads: usize, memory: usize, end: &End, found: &mut Found) {
 fn remove(profile: &Profile, folder: &TempDir) {
     let run = profile.protobuf_path.parent().expect("it is in a run's folder");
     assert!(run.starts_with(folder.path()));
-    for file in [&profile.protobuf_path, &profile.perfetto_path] {
+    for file in [Some(&profile.protobuf_path), profile.perfetto_path.as_ref()].into_iter().flatten() {
         std::fs::remove_file(file).expect("it was written");
     }
 }

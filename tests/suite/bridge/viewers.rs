@@ -37,7 +37,7 @@ const EVENT: &str = "WARN suite::bridge::fields";
 #[test]
 fn perfetto_shows_spans_with_typed_fields() {
     let (_session, recorded) = session();
-    let report = perfetto(&recorded.space, &recorded.profile.perfetto_path);
+    let report = perfetto(&recorded.space, recorded.profile.perfetto_path.as_deref());
     let span = json!({
         "signed": ["int", "-5"], "unsigned": ["uint", "18446744073709551615"], "float": ["double", "0.5"],
         "yes": ["int", "1"], "text": ["string", "plain"], "debug": ["string", "Opaque { a: 1 }"],
@@ -104,7 +104,7 @@ const MESSAGES: [(&str, &str); 3] = [
 #[test]
 fn perfetto_shows_messages_of_log_as_instants() {
     let (_session, recorded) = logged();
-    let report = perfetto(&recorded.space, &recorded.profile.perfetto_path);
+    let report = perfetto(&recorded.space, recorded.profile.perfetto_path.as_deref());
     for (name, message) in MESSAGES {
         let args = json!({ "message": ["string", message] });
         assert_eq!(shown_as(&report, name), [("instant".to_owned(), args)], "{name}");

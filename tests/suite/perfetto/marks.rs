@@ -20,7 +20,8 @@ fn marks_are_instants_arrows_and_counter_tracks() {
     session.start();
     pipeline();
     let recorded = session.stop();
-    let json = fs::read_to_string(&recorded.profile.perfetto_path).expect("the session has written it");
+    let json = fs::read_to_string(recorded.profile.perfetto_path.as_ref().expect("there is a JSON"))
+        .expect("the session has written it");
     let (trace, _) = convert(&recorded.space).expect("is an XSpace");
     let report = check([(trace.as_slice(), Some(json.as_str()))]).remove(0);
 

@@ -8,8 +8,8 @@ use crate::value::{One, ReceivesWord, SendsWord};
 /// an arrow between them, and XProf counts what the receiver does to the step of the sender.
 ///
 /// Made by [`flow`]. It goes along with what is handed on, is taken by `sends = flow` and by `receives = flow`, and costs
-/// eight bytes. An `Option` of it does too; `None` is no arrow. One token may be sent or received several times; each
-/// sender has an arrow to each receiver in XProf's groups, while viewers join them in the order of time.
+/// eight bytes. An `Option` of it does too; `None` is no arrow. One token may be sent or received several times. In XProf's groups
+/// each sender has an arrow to each receiver. In Perfetto each receiver has an arrow from the last sender before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Flow(u64);
 

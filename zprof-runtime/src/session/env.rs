@@ -58,6 +58,7 @@ const VARIABLES: &[(&str, Take)] = &[
     ("ZPROF_PJRT", pjrt),
     ("ZPROF_PJRT_SECONDS", pjrt_seconds),
     ("ZPROF_QUIET", quiet),
+    ("ZPROF_JSON", json),
 ];
 
 /// Variables that the command `zprof` reads, and the programs that it starts see too.
@@ -221,6 +222,11 @@ fn keep(request: &mut Request, value: &OsStr) -> Taken {
     Ok(())
 }
 
+fn json(request: &mut Request, value: &OsStr) -> Taken {
+    request.options.trace_json = switch(value).ok_or("`on` to write the JSON beside the XSpace, or `off`")?;
+    Ok(())
+}
+
 fn clock(request: &mut Request, value: &OsStr) -> Taken {
     request.options.system_clock = match value.to_str() {
         Some("system") => true,
@@ -325,6 +331,8 @@ mod tests {
         assert_eq!(one("ZPROF_PJRT_SECONDS", "7"), limited);
         assert_eq!(one("ZPROF_QUIET", "on"), with(&|request| request.is_quiet = true));
         assert_eq!(one("ZPROF_QUIET", ""), usual());
+        assert_eq!(one("ZPROF_JSON", "off"), with(&|request| request.options.trace_json = false));
+        assert_eq!(one("ZPROF_JSON", "on"), usual());
         assert_eq!(one("ZPROF_CLOCK", "system"), with(&|request| request.options.system_clock = true));
         assert_eq!(one("ZPROF_CLOCK", "auto"), usual());
         for (value, ms) in [("500ms", 500), ("30s", 30_000), ("10m", 600_000), ("2h", 7_200_000)] {
@@ -389,6 +397,7 @@ mod tests {
             ("ZPROF_KEEP_BYTES", "0", "a number of bytes from 1 on, also with K, M or G behind it for powers of 1024"),
             ("ZPROF_PJRT_SECONDS", "-1", "a whole number of seconds"),
             ("ZPROF_QUIET", "2", "`1` or `0`"),
+            ("ZPROF_JSON", "no JSON", "`on` to write the JSON beside the XSpace, or `off`"),
         ] {
             let error = asked(&[("ZPROF", "1"), (name, value)]).expect_err(value);
             assert_eq!(error.kind(), ErrorKind::InvalidInput);

@@ -98,6 +98,7 @@ struct Session {
 /// | `ZPROF_CLOCK` | `system`: the system's monotonic clock, which takes longer to read. If not given, or `auto`, the processor's counter where the system trusts it |
 /// | `ZPROF_PJRT` | `off`: the host alone. `on`: a plugin too, as [`Platform::auto`] finds it, and an error if there is none. Else the path of its library. If not given, the plugin that [`Platform::auto`] finds, if any; without the feature `pjrt`, the host alone. `SKIP_PJRT_PROFILER=true` leaves the plugin alone. |
 /// | `ZPROF_PJRT_SECONDS` | how long the plugin's part of the profile is waited for at the end; 60 if not given |
+/// | `ZPROF_JSON` | `off`: the XSpace alone is written, without the trace-viewer JSON, as with [`ProfilerOptions::trace_json`](crate::ProfilerOptions::trace_json) |
 /// | `ZPROF_QUIET` | `1`: standard error is not told where the profile is, and the program's logger is, if it has one |
 ///
 /// # Ends

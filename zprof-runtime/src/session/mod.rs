@@ -111,6 +111,8 @@ struct Unwritten {
     device: Vec<u8>,
     /// Whether that is no XSpace.
     broken: bool,
+    /// Whether the JSON is written too.
+    trace_json: bool,
     pieces: Vec<Piece>,
     profile: Profile,
 }
@@ -121,9 +123,10 @@ struct Unwritten {
 pub struct Profile {
     /// The XSpace, for XProf and all that reads its format: absolute.
     pub protobuf_path: PathBuf,
-    /// The trace-viewer JSON, for Perfetto and `chrome://tracing`: absolute. It is empty where the JSON could not be written,
-    /// as on a disk that is full; a warning says why, and `zprof convert` makes the JSON from the XSpace.
-    pub perfetto_path: PathBuf,
+    /// The trace-viewer JSON, for Perfetto and `chrome://tracing`: absolute. `None` if [`trace_json`](ProfilerOptions::trace_json) is
+    /// off, or if the JSON could not be written, as on a disk that is full, which a warning says. `zprof convert` makes the JSON from
+    /// the XSpace.
+    pub perfetto_path: Option<PathBuf>,
     /// Scopes in the profile.
     pub scopes: u64,
     /// Threads that recorded any.
@@ -144,7 +147,8 @@ pub struct Profile {
     /// scopes ran, and those that are misspelt. They went to the log; the XSpace has nothing of it. None of a snapshot, after which the
     /// scopes may come.
     pub unmet_directives: Vec<String>,
-    /// How long each phase of the stop took, in order: `stop`, `convert`, `plugin`, `write XSpace`, `write JSON`.
+    /// How long each phase of the stop took, in order: `stop`, `convert`, `plugin`, `write XSpace`, and `write JSON` unless that is
+    /// off.
     pub phases: Vec<(&'static str, Duration)>,
 }
 
@@ -245,7 +249,7 @@ impl Profiler {
     ///
     /// [`Io`](ErrorKind::Io) where the XSpace cannot be written. The session is kept then, an older profile of the run stays as
     /// it was, and calling this again tries again. Where only the JSON cannot be written, there is a profile without it:
-    /// [`perfetto_path`](Profile::perfetto_path) is empty. [`OutOfMemory`](ErrorKind::OutOfMemory) where there was too little
+    /// [`perfetto_path`](Profile::perfetto_path) is `None`. [`OutOfMemory`](ErrorKind::OutOfMemory) where there was too little
     /// memory to make the profile, which is lost then.
     pub fn stop(&mut self) -> Result<Option<Profile>> {
         let profile = self.stop_quietly(None)?;
@@ -392,6 +396,7 @@ fn convert(
 struct Assembled {
     device: Vec<u8>,
     broken: bool,
+    trace_json: bool,
     pieces: Vec<Piece>,
     profile: Profile,
 }
@@ -399,8 +404,8 @@ struct Assembled {
 impl Assembled {
     /// The same with the files that it was made for.
     fn for_files(self, files: RunFiles) -> Unwritten {
-        let Self { device, broken, pieces, profile } = self;
-        Unwritten { files, device, broken, pieces, profile }
+        let Self { device, broken, trace_json, pieces, profile } = self;
+        Unwritten { files, device, broken, trace_json, pieces, profile }
     }
 }
 
@@ -498,7 +503,7 @@ fn assemble(
     pieces.push(Piece::Own(tail));
     let profile = Profile {
         protobuf_path: files.protobuf(),
-        perfetto_path: files.json(),
+        perfetto_path: None, // until it is written
         scopes,
         threads,
         dropped_scopes,
@@ -512,7 +517,7 @@ fn assemble(
             ("plugin", collecting + converted.elapsed()),
         ],
     };
-    Ok(Assembled { device: bytes, broken, pieces, profile })
+    Ok(Assembled { device: bytes, broken, trace_json: options.trace_json, pieces, profile })
 }
 
 impl Profile {

@@ -76,6 +76,9 @@ pub struct ProfilerOptions {
     /// the first start of such a session replaces this; one that then calls the earlier hook should do so first. Of panics that follow one another within ten seconds the first, and 16 in a
     /// session. False if not given.
     pub snapshot_on_panic: bool,
+    /// Whether the trace-viewer JSON is written beside the XSpace at a stop and at a snapshot. It takes several times the XSpace's bytes
+    /// and most of a stop; `zprof convert` makes it later. True if not given.
+    pub trace_json: bool,
     /// What the recorder may allocate in the whole process, in bytes. Scopes beyond are dropped and counted.
     /// 256 MiB if not given; 64 KiB at least. With `keep_last` or `keep_last_bytes`, rings have 7/16 of it, and the oldest
     /// records go where that is not enough; what snapshots hold has as much again.
@@ -164,6 +167,7 @@ impl Default for ProfilerOptions {
             keep_last: None,
             keep_last_bytes: None,
             snapshot_on_panic: false,
+            trace_json: true,
         }
     }
 }
@@ -243,6 +247,8 @@ setters! {
     keep_last_bytes: usize => Some(keep_last_bytes);
     /// Sets [`snapshot_on_panic`](Self#structfield.snapshot_on_panic).
     snapshot_on_panic: bool => snapshot_on_panic;
+    /// Sets [`trace_json`](Self#structfield.trace_json).
+    trace_json: bool => trace_json;
 }
 
 impl ProfilerOptions {

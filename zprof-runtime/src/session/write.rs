@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{self, BufWriter, Write as _};
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Instant;
 
 use super::Unwritten;
@@ -32,7 +32,7 @@ impl Unwritten {
         let mut warnings = self.files.take_notes();
         let broken = if self.broken { self.write_broken(&folder, &mut warnings) } else { None };
         let written = Instant::now();
-        let mut made = make_json(&folder, xspace.file(), &json);
+        let mut made = if self.trace_json { make_json(&folder, xspace.file(), &json) } else { Ok(None) };
         let has_older = folder.status(name(&protobuf)).is_ok_and(|old| old.is_some());
         let new = New { xspace, json: made.as_mut().ok().and_then(Option::take), broken };
         let Published { xspace: file, json: placed, notes } = self.files.publish(&folder, new)?;
@@ -46,7 +46,7 @@ impl Unwritten {
             }
         }
         self.profile.protobuf_path = protobuf;
-        self.profile.perfetto_path = if made.is_ok() { json } else { PathBuf::new() };
+        self.profile.perfetto_path = (self.trace_json && made.is_ok()).then_some(json);
         warnings.extend(made.err().map(|error| {
             format!(
                 "the profile is in `{}`; only its JSON is missing: {}; `zprof convert` makes it where there is room",
@@ -55,7 +55,10 @@ impl Unwritten {
             )
         }));
         self.profile.warnings.extend(warnings);
-        self.profile.phases.extend([("write XSpace", written - started), ("write JSON", written.elapsed())]);
+        self.profile.phases.push(("write XSpace", written - started));
+        if self.trace_json {
+            self.profile.phases.push(("write JSON", written.elapsed()));
+        }
         self.pieces.clear();
         self.device = Vec::new();
         Ok(())
