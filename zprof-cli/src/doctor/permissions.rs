@@ -19,7 +19,7 @@ pub(super) fn all(samples: bool, attaches: bool) -> Vec<Check> {
     let unless = |is_needed: bool, note: &str| {
         let note = note.to_owned();
         move |check: Check| {
-            if is_needed || check.works { check } else { Check { cure: None, note: Some(note), ..check } }
+            if is_needed { check } else { Check { cure: None, note: Some(note), ..check } }
         }
     };
     let root = is_root();
