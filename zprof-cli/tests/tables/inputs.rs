@@ -55,7 +55,13 @@ fn a_run_may_have_more_hosts_than_files_may_be_open() {
         let line = format!("ulimit -n 256; cd '{}'; \"$1\" {arguments}", out.path().display());
         let done = shell(&line, run);
         let error = String::from_utf8_lossy(&done.stderr);
-        assert!(done.status.success() && error.is_empty(), "{arguments}: {error}");
+        let told = if arguments.starts_with("convert") {
+            "zprof: host `host0000` and 1999 more hosts do not say when the session started: each host counts from its own start, so \
+             events of different hosts cannot be compared in time\n"
+        } else {
+            ""
+        };
+        assert!(done.status.success() && error == told, "{arguments}: {error}");
         u64::try_from(String::from_utf8_lossy(&done.stdout).lines().count()).expect("is small")
     };
     assert_eq!(lines("summary --csv \"$2\""), HOSTS + 1);
