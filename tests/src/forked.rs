@@ -67,7 +67,15 @@ pub fn handlers(folder: &Path) -> Outcome {
     let options = ProfilerOptions::default().directives("zprof_tests=verbose,other=off");
     let mut profiler = Platform::host().profiler(options.repository_path(folder))?;
     profiler.start()?;
-    let fork = || in_child(|| Ok((0..5000_u32).for_each(|n| zprof::scope!("in child", n, {})))).is_ok();
+    let fork = || {
+        in_child(|| {
+            for n in 0..5000_u32 {
+                zprof::scope!("in child", n, {});
+            }
+            Ok(())
+        })
+        .is_ok()
+    };
     let forked = (0..4).map(|_| thread::spawn(fork).join()).filter(|forked| matches!(forked, Ok(true))).count();
     assert_eq!(forked, 4);
     let profile = profiler.stop()?.ok_or("no session")?;

@@ -32,7 +32,7 @@ fn perfetto_shows_a_program_in_c() {
     let folder = threads();
     let folder = folder.path().join("plugins/profile/threads");
     let space = fs::read(folder.join("profiling.xplane.pb")).expect("the program has written it");
-    let report = perfetto(&space, &folder.join("profiling.trace.json"));
+    let report = perfetto(&space, Some(&folder.join("profiling.trace.json")));
     let slice = |args: Value| ("slice".to_owned(), args);
     let sorted = |mut found: Vec<(String, Value)>| {
         found.sort_by_key(|(_, args)| args.to_string());
