@@ -24,7 +24,8 @@ fn session() -> (Session, Recorded) {
         let mut waits =
             Box::pin(async { tokio::task::yield_now().await }.instrument(tracing::info_span!("waits", n = 3)));
         // Another thread goes on with it, and drops it.
-        runtime().block_on(poll_fn(|context| Poll::Ready(assert!(waits.as_mut().poll(context).is_pending()))));
+        let is_pending = poll_fn(|context| Poll::Ready(waits.as_mut().poll(context).is_pending()));
+        assert!(runtime().block_on(is_pending));
         let goes_on = || tracing::dispatcher::with_default(&dispatch, || runtime().block_on(waits));
         thread::scope(|scope| scope.spawn(goes_on).join()).expect("no panic");
         session.stop()

@@ -44,6 +44,8 @@ pub(super) struct Sums {
 
 /// Line, number, start, duration, own time, largest inside.
 pub(super) type Step = (i64, Option<i64>, i128, u64, u64, Option<(String, u128)>);
+/// Count, total, and what the spans waited.
+pub(super) type Polls = (u64, u128, u128);
 /// Id, name, events, span, busy.
 pub(super) type Line = (i64, String, u64, Option<(i128, i128)>, u128);
 
@@ -53,7 +55,7 @@ pub(super) struct Plane {
     pub(super) lines: Vec<Line>,
     pub(super) scopes: BTreeMap<String, Sums>,
     /// Asynchronous spans, without own time, with count and total of their polls and what they waited.
-    pub(super) async_spans: BTreeMap<String, (Sums, Option<(u64, u128, u128)>)>,
+    pub(super) async_spans: BTreeMap<String, (Sums, Option<Polls>)>,
     pub(super) steps: BTreeMap<String, (Sums, Vec<Step>)>,
     pub(super) events_hidden: u64,
     pub(super) counter_samples: u64,

@@ -10,7 +10,7 @@ use super::fields::Fields;
 use crate::raw::{RawSite, Whole};
 use crate::record::primitive::{Mutex, MutexGuard};
 
-/// A span. It takes some 240 bytes, which stay where they are: each thread keeps a few that are closed for the next.
+/// A span. It takes some 250 bytes, which stay where they are: each thread keeps a few that are closed for the next.
 #[derive(Debug)]
 pub(super) struct Span {
     pub(super) site: &'static RawSite,
