@@ -106,7 +106,10 @@ pub(crate) fn sum_up(profile: Profile, planes: &Planes, exclude: &Exclude) -> Re
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let mut spaces = sum_up(input::open(&args.input.input)?, &args.planes, &args.exclude)?;
-    hosts::align(&mut spaces)?;
+    if !args.answer.csv || args.steps {
+        // Only then are there times that count from the start of a session.
+        hosts::align(&mut spaces)?;
+    }
     let top = args.answer.rows();
     for plane in spaces.iter_mut().flat_map(|space| &mut space.summary.planes) {
         args.sort.apply(&mut plane.scopes, |scope| Measured::of_scope(scope));

@@ -9,7 +9,7 @@ use zprof_proto::{XStat, XStatMetadata};
 
 use super::fields::{Field, Fields};
 use super::names;
-use super::normalise::{Begin, shifts};
+use super::normalise::{Begin, Shift, shifts};
 use super::wire::{BYTES, put_bytes, put_key, put_uint, put_varint};
 use super::writer::put_map_entry;
 use crate::room::{self, OutOfMemory};
@@ -85,11 +85,11 @@ impl<'a> LeanPlane<'a> {
     pub(crate) fn clamp(&mut self, name: &str, start: i64, warnings: &mut Vec<String>) {
         let shifts = shifts(name, self.lines.iter().map(LeanLine::begin), start, warnings);
         for (line, shift) in self.lines.iter_mut().zip(shifts) {
-            let Some(shift) = shift else { continue };
-            line.timestamp_ns = line.timestamp_ns.saturating_add(shift);
-            if line.timestamp_ns < start {
-                line.earlier_ps = (i128::from(start) - i128::from(line.timestamp_ns)) * 1000;
-                line.timestamp_ns = start;
+            let Some(Shift { later_ns, start_ns }) = shift else { continue };
+            line.timestamp_ns = line.timestamp_ns.saturating_add(later_ns);
+            if line.timestamp_ns < start_ns {
+                line.earlier_ps = (i128::from(start_ns) - i128::from(line.timestamp_ns)) * 1000;
+                line.timestamp_ns = start_ns;
             }
         }
     }

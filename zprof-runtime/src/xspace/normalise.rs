@@ -35,7 +35,7 @@ pub(super) fn sort(space: &mut XSpace) {
 ///
 /// The lines of a plane share a clock, so they are all moved by what the earliest of them needs. A line that only
 /// *counts* from before the session gets another timestamp and keeps its times, without a warning. Timestamps below
-/// half of `start_ns` are not absolute, and are left alone.
+/// half of `start_ns` are not absolute: they count from the session's start already.
 pub(crate) fn clamp_early_lines(space: &mut XSpace, start_ns: u64) -> Vec<String> {
     let mut warnings = Vec::new();
     let start = i64::try_from(start_ns).unwrap_or(i64::MAX);
@@ -55,20 +55,27 @@ pub(super) struct Begin<'a> {
     pub(super) first_ps: Option<i64>,
 }
 
-/// By how much each of a plane's lines moves; none where it does not count from the Unix epoch.
+/// How a line moves that begins before the session, or shares a clock with one that does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Shift {
+    /// By how many nanoseconds it becomes later.
+    pub(super) later_ns: i64,
+    /// The start of the session, as the line's timestamp counts.
+    pub(super) start_ns: i64,
+}
+
+/// How each of a plane's lines moves. One that counts from the session's start, and need not move, is left alone.
 pub(super) fn shifts<'a>(
     plane: &str,
     lines: impl Iterator<Item = Begin<'a>> + Clone,
     start: i64,
     warnings: &mut Vec<String>,
-) -> Vec<Option<i64>> {
+) -> Vec<Option<Shift>> {
     let early: Vec<i64> = lines.clone().map(|line| early_by(&line, start)).collect();
     let common = early.iter().copied().filter(|&ns| ns <= MAX_CLOCK_SKEW_NS).max().unwrap_or(0);
     let mut reported = false;
     let shift = |(line, early): (Begin<'_>, i64)| {
-        if !is_absolute(line.timestamp_ns, start) {
-            return None;
-        }
+        let is_absolute = is_absolute(line.timestamp_ns, start);
         let alone = early > MAX_CLOCK_SKEW_NS;
         if alone || (early > 0 && early == common && !reported) {
             let moved = if alone { "it is" } else { "the lines of this plane are" };
@@ -79,7 +86,9 @@ pub(super) fn shifts<'a>(
             ));
             reported |= !alone;
         }
-        Some(if alone { early } else { common })
+        let later_ns = if alone { early } else { common };
+        let start_ns = if is_absolute { start } else { 0 };
+        (is_absolute || later_ns != 0).then_some(Shift { later_ns, start_ns })
     };
     lines.zip(early).map(shift).collect()
 }
@@ -88,10 +97,10 @@ pub(super) fn shifts<'a>(
 pub(super) fn clamp_plane(plane: &mut XPlane, start: i64, warnings: &mut Vec<String>) {
     let shifts = shifts(&plane.name, plane.lines.iter().map(Begin::of), start, warnings);
     for (line, shift) in plane.lines.iter_mut().zip(shifts) {
-        let Some(shift) = shift else { continue };
-        line.timestamp_ns = line.timestamp_ns.saturating_add(shift);
-        if line.timestamp_ns < start {
-            count_from(line, start);
+        let Some(Shift { later_ns, start_ns }) = shift else { continue };
+        line.timestamp_ns = line.timestamp_ns.saturating_add(later_ns);
+        if line.timestamp_ns < start_ns {
+            count_from(line, start_ns);
         }
     }
 }
@@ -109,9 +118,11 @@ fn is_absolute(timestamp_ns: i64, start: i64) -> bool {
     timestamp_ns > start / 2
 }
 
-/// By how many nanoseconds, rounded up, the first event of an absolute line begins before `start`; 0 if none does.
+/// By how many nanoseconds, rounded up, the first event of a line begins before the session, which starts at `start` for a line
+/// that counts from the Unix epoch and else at 0; 0 if none does.
 fn early_by(line: &Begin<'_>, start: i64) -> i64 {
-    let Some(first) = line.first_ps.filter(|_| is_absolute(line.timestamp_ns, start)) else { return 0 };
+    let Some(first) = line.first_ps else { return 0 };
+    let start = if is_absolute(line.timestamp_ns, start) { start } else { 0 };
     let early_ps = (i128::from(start) - i128::from(line.timestamp_ns)) * 1000 - i128::from(first);
     let early_ns = (early_ps + 999).div_euclid(1000).max(0);
     i64::try_from(early_ns).unwrap_or(i64::MAX)
@@ -188,10 +199,21 @@ mod tests {
     }
 
     #[test]
-    fn lines_that_count_from_the_session_stay() {
-        let (lines, warnings) = clamped(vec![line("a", 5, &[0]), line("b", -5, &[-7])]);
-        assert_eq!(lines, [(5 - START, vec![0]), (-5 - START, vec![-7])]);
+    fn lines_that_count_from_the_session_stay_where_they_are_in_it() {
+        let (lines, warnings) = clamped(vec![line("a", 5, &[0]), line("b", -5, &[5_000])]);
+        assert_eq!(lines, [(5 - START, vec![0]), (-5 - START, vec![5_000])]);
         assert_eq!(warnings, [] as [&str; 0]);
+    }
+
+    #[test]
+    fn lines_that_count_from_the_session_and_begin_before_it_move_with_their_plane() {
+        let lines = vec![line("a", 5, &[0]), line("b", -5, &[-7]), line("c", -4, &[4_000]), line("d", START, &[1])];
+        let (lines, warnings) = clamped(lines);
+        let expected = [(11 - START, vec![0]), (1 - START, vec![-7]), (2 - START, vec![4_000]), (6, vec![1])];
+        assert_eq!(lines, expected);
+        let expected = "plane `p`: line `b` (id 0) begins 6 ns before the session; \
+                        the lines of this plane are moved to 6 ns later";
+        assert_eq!(warnings, [expected]);
     }
 
     #[test]
