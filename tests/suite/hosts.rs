@@ -124,7 +124,7 @@ fn hosts_are_apart_as_the_starts_of_their_sessions_are() {
 #[test]
 fn clocks_that_cannot_be_compared_are_told() {
     const DAY_NS: u64 = 86_400_000_000_000;
-    let first = session(START, "a", 1 * MS, 2 * MS);
+    let first = session(START, "a", MS, 2 * MS);
     let unknown = space([Plane::new("/host:CPU").line(7, "main", 0).event("b", 3 * MS, MS), environment(None)]);
     let found = traces(&[("x", &first), ("y", &unknown), ("z", &unknown)], &JsonOptions::default());
     assert_events(&found, &[("a", 1.0, 3.0), ("b", 3.0, 4.0), ("b", 3.0, 4.0)]);

@@ -58,7 +58,7 @@ fn times(elements: &[Value]) -> Times {
         let [starts, durations] = times.entry((content(event), is_beyond)).or_default();
         starts.push(start);
         // In our document, an event that begins below and reaches beyond ends there, and none ends after 2^64 ps.
-        let latest = if is_beyond { 18_446_744_073_709.551 } else { READABLE_MICROS };
+        let latest = if is_beyond { 18_446_744_073_709.55 } else { READABLE_MICROS };
         durations.push(duration.min(latest - start));
     }
     for list in times.values_mut().flatten() {

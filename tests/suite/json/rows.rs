@@ -81,7 +81,7 @@ fn times_are_whole_nanoseconds_and_tsl_s_doubles_in_its_style() {
         let mut tsl = JsonOptions::default();
         tsl.tsl = true;
         for (options, [ts, dur]) in [(JsonOptions::default(), ours), (tsl, theirs)] {
-            let (json, _) = convert_with(&host(&[line.clone()]), &options).expect("is an XSpace");
+            let (json, _) = convert_with(&host(std::slice::from_ref(&line)), &options).expect("is an XSpace");
             let expected = format!(r#"{{"ph":"X","pid":701,"tid":7,"ts":{ts},"dur":{dur},"name":"plain"}}"#);
             assert!(json.contains(&expected), "{expected} in {json}");
         }

@@ -72,19 +72,25 @@ pub(super) fn shifts<'a>(
     warnings: &mut Vec<String>,
 ) -> Vec<Option<Shift>> {
     let early: Vec<i64> = lines.clone().map(|line| early_by(&line, start)).collect();
-    let common = early.iter().copied().filter(|&ns| ns <= MAX_CLOCK_SKEW_NS).max().unwrap_or(0);
-    let mut reported = false;
+    // Lines that count from the session's start have another clock than those that count from the Unix epoch.
+    let common = [false, true].map(|absolute| {
+        let of_clock = lines.clone().zip(&early).filter(|(line, _)| is_absolute(line.timestamp_ns, start) == absolute);
+        of_clock.map(|(_, &ns)| ns).filter(|&ns| ns <= MAX_CLOCK_SKEW_NS).max().unwrap_or(0)
+    });
+    let mut reported = [false; 2];
     let shift = |(line, early): (Begin<'_>, i64)| {
         let is_absolute = is_absolute(line.timestamp_ns, start);
+        let clock = usize::from(is_absolute);
+        let common = common[clock];
         let alone = early > MAX_CLOCK_SKEW_NS;
-        if alone || (early > 0 && early == common && !reported) {
+        if alone || (early > 0 && early == common && !reported[clock]) {
             let moved = if alone { "it is" } else { "the lines of this plane are" };
             warnings.push(format!(
                 "plane `{plane}`: line `{}` (id {}) begins {early} ns before the session; {moved} moved to {early} ns \
                  later",
                 line.name, line.id
             ));
-            reported |= !alone;
+            reported[clock] |= !alone;
         }
         let later_ns = if alone { early } else { common };
         let start_ns = if is_absolute { start } else { 0 };
@@ -209,7 +215,7 @@ mod tests {
     fn lines_that_count_from_the_session_and_begin_before_it_move_with_their_plane() {
         let lines = vec![line("a", 5, &[0]), line("b", -5, &[-7]), line("c", -4, &[4_000]), line("d", START, &[1])];
         let (lines, warnings) = clamped(lines);
-        let expected = [(11 - START, vec![0]), (1 - START, vec![-7]), (2 - START, vec![4_000]), (6, vec![1])];
+        let expected = [(11 - START, vec![0]), (1 - START, vec![-7]), (2 - START, vec![4_000]), (0, vec![1])];
         assert_eq!(lines, expected);
         let expected = "plane `p`: line `b` (id 0) begins 6 ns before the session; \
                         the lines of this plane are moved to 6 ns later";
