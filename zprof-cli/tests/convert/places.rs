@@ -22,13 +22,22 @@ fn tsl(name: &str) -> Vec<u8> {
     if name.ends_with(".gz") { unzipped(&bytes) } else { bytes }
 }
 
+/// Name and arguments of each slice, sorted.
+fn shown(json: &[u8]) -> Vec<String> {
+    let slices = elements(json).into_iter().filter(|element| element["ph"] == "X");
+    let mut shown: Vec<String> = slices.map(|slice| format!("{} {}", slice["name"], slice["args"])).collect();
+    shown.sort_unstable();
+    shown
+}
+
 #[test]
 fn fixtures_read_as_tsl_wrote_them() {
     for (profile, trace) in TRACES {
         let json = convert(arguments([&fixture(profile), &"-o", &"-"])).quiet("");
         assert!(json.ends_with(b"]}") && !json.ends_with(b",{}]}"));
         let theirs = tsl(trace);
-        assert!(elements(&json) == elements(&theirs), "{profile}");
+        // Ours has other threads and times where slices overlap; the suite of the libraries compares those.
+        assert_eq!(shown(&json), shown(&theirs), "{profile}");
         let json = convert(arguments([&fixture(profile), &"-o", &"-", &"--tsl"])).quiet("");
         assert!(json == theirs, "{profile}");
     }
