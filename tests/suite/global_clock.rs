@@ -104,7 +104,15 @@ fn the_trace_names_the_clock() {
     assert_eq!(recorded.environment["clock"], expected.into());
     let mut names: Vec<&str> = recorded.environment.keys().map(String::as_str).collect();
     names.sort_unstable();
-    let all =
-        ["clock", "clock_residual_ns", "dropped_scopes", "profile_options", "profile_start_time", "profile_stop_time"];
+    let all = [
+        "clock",
+        "clock_residual_ns",
+        "dropped_scopes",
+        "process_id",
+        "process_name",
+        "profile_options",
+        "profile_start_time",
+        "profile_stop_time",
+    ];
     assert_eq!(names, all);
 }

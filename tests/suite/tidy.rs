@@ -42,6 +42,7 @@ const UNSAFE: &[&str] = &[
     "zprof-runtime/src/record/off.rs",
     "zprof-runtime/src/record/overrun.rs",
     "zprof-runtime/src/record/raw/value.rs",
+    "zprof-runtime/src/record/reclaim.rs",
     "zprof-runtime/src/record/ring.rs",
     "zprof-runtime/src/record/slab.rs",
     "zprof-runtime/src/record/task.rs",

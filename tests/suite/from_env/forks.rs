@@ -43,7 +43,8 @@ fn a_child_has_a_session_while_its_parent_writes_one() {
     assert_eq!(line(&lines, "main").events.iter().filter(|event| event.name == "much").count(), MUCH);
     let [run] = &runs(&ended.folder.path().join("explicit"))[..] else { panic!("one run of the child") };
     let lines = read_file(&run.join("profiling.xplane.pb")).0;
-    assert_eq!(line(&lines, "main").names(), ["explicit"]);
+    // The thread that forked keeps its name as the child's only one.
+    assert_eq!(line(&lines, "forking").names(), ["explicit"]);
 }
 
 #[test]

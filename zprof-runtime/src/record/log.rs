@@ -22,7 +22,7 @@ pub(crate) struct Log {
     tid: AtomicU64,
     /// The thread's name at its first scope, or as the program has called it since; and how the system called it at its end.
     name: Mutex<ThreadName>,
-    chain: Chain,
+    pub(super) chain: Chain,
     own: Mutex<Own>,
     /// Scopes of this session that found no room. Written by the thread, under no lock; read by the drain.
     lost: AtomicU64,
@@ -584,28 +584,5 @@ impl Log {
     /// The kernel's thread id.
     pub(crate) fn tid(&self) -> u64 {
         self.tid.load(Ordering::Relaxed)
-    }
-
-    /// Whether the thread has ended, and has recorded in no session after this one.
-    pub(crate) fn is_over(&self, epoch: u32) -> bool {
-        // First whether it has ended: then its chain is of the last session that it has recorded in.
-        self.is_ended() && self.chain.lock().epoch() <= epoch
-    }
-
-    /// Gives the pages of the chunks back that the thread has of a session up to this one, which is over and taken.
-    pub(crate) fn purge(&self, epoch: u32) {
-        let chain = self.chain.lock();
-        if chain.epoch() <= epoch {
-            // SAFETY: nobody reads what is in the chunks: the session was taken, and no other one has begun in this chain.
-            unsafe { chain.purge() };
-        }
-    }
-
-    /// Takes the chunks of a thread that has ended.
-    pub(crate) fn reclaim(&self, shared: &Shared) {
-        if self.is_ended() {
-            // SAFETY: the thread has ended, and left its last chunk before.
-            unsafe { self.chain.lock().clear(|chunk| shared.pool.give_back(chunk)) };
-        }
     }
 }

@@ -52,6 +52,7 @@ mod pool;
 #[allow(unsafe_code)] // values write themselves into slots of the stream
 pub(crate) mod raw;
 #[cfg_attr(zprof_loom, allow(dead_code))]
+#[allow(unsafe_code)] // takes chunks from threads that have ended
 mod reclaim;
 #[cfg(not(zprof_loom))]
 pub(crate) mod recording;

@@ -5,6 +5,31 @@ use super::primitive::Arc;
 use super::registry::Shared;
 use crate::room;
 
+impl Log {
+    /// Whether the thread has ended, and has recorded in no session after this one.
+    pub(crate) fn is_over(&self, epoch: u32) -> bool {
+        // First whether it has ended: then its chain is of the last session that it has recorded in.
+        self.is_ended() && self.chain.lock().epoch() <= epoch
+    }
+
+    /// Gives the pages of the chunks back that the thread has of a session up to this one, which is over and taken.
+    pub(crate) fn purge(&self, epoch: u32) {
+        let chain = self.chain.lock();
+        if chain.epoch() <= epoch {
+            // SAFETY: nobody reads what is in the chunks: the session was taken, and no other one has begun in this chain.
+            unsafe { chain.purge() };
+        }
+    }
+
+    /// Takes the chunks of a thread that has ended.
+    pub(crate) fn reclaim(&self, shared: &Shared) {
+        if self.is_ended() {
+            // SAFETY: the thread has ended, and left its last chunk before.
+            unsafe { self.chain.lock().clear(|chunk| shared.pool.give_back(chunk)) };
+        }
+    }
+}
+
 impl Shared {
     /// Gives up the threads that have ended, as far as they have recorded in no session after session `epoch`, which is over
     /// and taken. Where there is no memory for that, they stay until the next time.
