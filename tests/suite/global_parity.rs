@@ -94,7 +94,7 @@ fn process_id_is_the_sessions(space: &mut XSpace) {
 fn environment_tells_more(space: &mut XSpace) {
     let plane = &mut space.planes[1];
     let name = |id: i64| plane.stat_metadata[&id].name.clone();
-    let more = ["clock", "clock_residual_ns", "dropped_scopes", "profile_options", "process_name", "process_id"];
+    let more = ["process_name", "process_id", "clock", "clock_residual_ns", "dropped_scopes", "profile_options"];
     let (ours, tsls): (Vec<_>, Vec<_>) =
         std::mem::take(&mut plane.stats).into_iter().partition(|stat| more.contains(&name(stat.metadata_id).as_str()));
     assert_eq!(ours.iter().map(|stat| name(stat.metadata_id)).collect::<Vec<_>>(), more);
