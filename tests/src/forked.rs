@@ -83,3 +83,47 @@ pub fn handlers(folder: &Path) -> Outcome {
     assert_eq!(profile.scopes + profile.dropped_scopes, 4 * 2 * 5000);
     Ok(())
 }
+
+/// Makes a child that no handler of forks knows of, in a session with rings. It records, and is refused a stop, a snapshot and a
+/// start; the parent's profile is whole.
+///
+/// # Errors
+///
+/// Where a session fails, or the child ends otherwise.
+///
+/// # Panics
+///
+/// Where the child is not refused, or the parent lacks scopes.
+#[cfg(target_os = "linux")]
+#[allow(unsafe_code)] // there is no safe clone
+pub fn without_handlers(folder: &Path) -> Outcome {
+    let options = ProfilerOptions::default().repository_path(folder).keep_last_bytes(1 << 20);
+    let mut profiler = Platform::host().profiler(options)?;
+    profiler.start()?;
+    zprof::scope!("before", {});
+    let none = std::ptr::null::<libc::c_void>();
+    // SAFETY: without a stack of its own the child goes on as after a fork; it has this thread alone.
+    let child = unsafe { libc::syscall(libc::SYS_clone, libc::SIGCHLD, none, none, none, none) };
+    if child == 0 {
+        for n in 0..200_000_u32 {
+            zprof::scope!("in child", n, {});
+        }
+        let refused = |error: &zprof::Error| error.kind() == zprof::ErrorKind::Unsupported;
+        let snapshot = zprof::snapshot().is_err_and(|error| refused(&error));
+        let stop = profiler.stop().is_err_and(|error| refused(&error));
+        let start = profiler.start().is_err_and(|error| refused(&error));
+        drop(profiler);
+        // SAFETY: ends the process at once, without the destructors, which belong to the parent.
+        unsafe { libc::_exit(if snapshot && stop && start { 0 } else { 1 }) };
+    }
+    let mut status = 0;
+    // SAFETY: the pointer is to a live integer.
+    let waited = unsafe { libc::waitpid(i32::try_from(child)?, &raw mut status, 0) };
+    if i64::from(waited) != child || status != 0 {
+        return Err(format!("the child {child} ended with status {status:#x}").into());
+    }
+    zprof::scope!("after", {});
+    let profile = profiler.stop()?.ok_or("zprof records nothing")?;
+    assert_eq!((profile.scopes, profile.dropped_scopes), (2, 0));
+    Ok(())
+}

@@ -136,6 +136,13 @@ fn handlers_of_forks_with_scopes_never_wait_for_their_own_thread() {
     play("fork-handlers", folder.path());
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn a_child_that_no_handler_of_forks_knows_of_is_refused_sessions() {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    play("fork-astray", folder.path());
+}
+
 #[test]
 fn what_threads_of_the_parent_have_takes_no_memory_of_the_child() {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");

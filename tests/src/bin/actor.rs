@@ -25,6 +25,8 @@ fn main() -> Outcome {
         ["fork", folder] => fork(Path::new(folder)),
         ["fork-storm", folder] => fork_storm(Path::new(folder)),
         ["fork-early", _] => fork_early(),
+        #[cfg(target_os = "linux")]
+        ["fork-astray", folder] => zprof_tests::forked::without_handlers(Path::new(folder)),
         ["fork-handlers", folder] => zprof_tests::forked::handlers(Path::new(folder)),
         ["no-descriptors", folder] => no_descriptors(Path::new(folder)),
         ["fork-full", folder] => fork_full(Path::new(folder)),

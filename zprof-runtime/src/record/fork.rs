@@ -5,6 +5,11 @@ use std::sync::MutexGuard;
 
 use super::lock::Mutex;
 
+/// The id of the process whose recorder this is, once forks are watched: of this process, unless it was forked without the
+/// handlers below.
+#[cfg(unix)]
+static HOME: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
+
 /// Held by whoever has a lock of a session.
 static GATE: Mutex<()> = Mutex::new(());
 
@@ -45,9 +50,29 @@ pub(crate) fn watch() -> io::Result<()> {
             // SAFETY: the three functions are `extern "C"`, never unwind, and live as long as the program.
             let status =
                 unsafe { libc::pthread_atfork(Some(hooks::before), Some(hooks::in_parent), Some(hooks::in_child)) };
+            if status == 0 {
+                HOME.store(process::id(), Ordering::Relaxed);
+            }
             WATCHING.store(DONE | u64::from(status.unsigned_abs()), Ordering::Release);
         }
     }
+}
+
+/// Whether this process was forked without the handlers of forks, as by `_Fork` or `clone`. The recorder's memory was wiped in it
+/// then, and nobody has told the recorder: it must neither start nor stop a session, nor give memory back.
+#[cfg(unix)]
+pub(crate) fn is_astray() -> bool {
+    use std::sync::atomic::Ordering;
+
+    // Relaxed: a process asks for its own id, which it stored itself, or which its parent had stored before the fork.
+    let home = HOME.load(Ordering::Relaxed);
+    home != 0 && home != std::process::id()
+}
+
+/// Nothing forks here.
+#[cfg(not(unix))]
+pub(crate) fn is_astray() -> bool {
+    false
 }
 
 /// Whether the calling thread has the recorder's locks because it forks. Other libraries' handlers of `pthread_atfork` run
@@ -120,6 +145,7 @@ mod hooks {
     }
 
     pub(super) extern "C" fn in_child() {
+        super::HOME.store(std::process::id(), std::sync::atomic::Ordering::Relaxed);
         let Some(Held { locks, heir }) = HELD.take().map(ManuallyDrop::into_inner) else { return };
         drop(locks);
         FORKING.set(false);

@@ -79,10 +79,10 @@ mod thread;
 pub(crate) use chain::Sampled;
 #[cfg(not(zprof_loom))]
 pub use flow::{Flow, Link, flow};
-#[cfg(not(zprof_loom))]
-pub(crate) use fork::gate;
 #[cfg(all(unix, not(zprof_loom)))]
 pub(crate) use fork::silence;
+#[cfg(not(zprof_loom))]
+pub(crate) use fork::{gate, is_astray};
 #[cfg(not(zprof_loom))]
 pub(crate) use guard::probe;
 #[cfg(all(feature = "enable", not(zprof_loom)))]

@@ -47,6 +47,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::os::{self, FileLimit};
 use crate::pjrt::Plugin;
 use crate::record::directives::Directives;
+use crate::record::is_astray;
 use crate::record::recording::{Forked, Recorded, Recording, Settings, epoch, free};
 use crate::room::{self, Room as _};
 use crate::warn::warn;
@@ -262,6 +263,12 @@ impl Profiler {
     /// [`stop`](Self::stop) that tells nobody, and waits for the plugin no longer than `limit`.
     fn stop_quietly(&mut self, limit: Option<Duration>) -> Result<Option<Profile>> {
         let Some(session) = &self.session else { return Ok(None) };
+        if is_astray() {
+            // What it has is the parent's, and was wiped here.
+            std::mem::forget(self.session.take());
+            check_system("failed to stop the profiler")?;
+            return Ok(None);
+        }
         let outcome = session.finish(limit);
         if session.is_over() {
             ongoing::forget(session);
@@ -316,6 +323,9 @@ impl Drop for Profiler {
         }
         if let Some(session) = self.session.take() {
             ongoing::forget(&session);
+        }
+        if is_astray() {
+            return;
         }
         // In this order: the session of that number is over then, and a session that starts meanwhile has another one.
         let epoch = epoch();

@@ -69,6 +69,15 @@ impl Drop for Place {
 
 /// An error where the system has no sessions; `what` could not be done.
 pub(super) fn check_system(what: &str) -> Result<()> {
+    if crate::record::is_astray() {
+        return Err(Error::new(
+            ErrorKind::Unsupported,
+            format!(
+                "{what}: this process was forked without the handlers of `pthread_atfork`, as by `_Fork` or `clone`, so nothing can be \
+                 recorded in it; fork by `fork`, or run another program"
+            ),
+        ));
+    }
     if crate::os::HAS_SESSIONS {
         return Ok(());
     }

@@ -11,6 +11,7 @@ use super::device::Collected;
 use super::exit::{self, Noted};
 use super::files::RunFiles;
 use super::options::ProfilerOptions;
+use super::place::check_system;
 use super::{Profile, Unwritten, assemble};
 use crate::ENABLED;
 use crate::atomic::AtomicU64;
@@ -232,6 +233,7 @@ pub(super) fn take_quietly() -> Result<Option<Profile>> {
     if !HAS_SESSIONS {
         return Err(none);
     }
+    check_system("failed to take a snapshot")?;
     let _inside = Inside::enter();
     let turn = Turn::wait();
     let captured = Captured::take(|_| true)?.ok_or(none)?;
