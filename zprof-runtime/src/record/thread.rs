@@ -300,8 +300,8 @@ impl Local {
             return Err(NoRoom::Over);
         }
         // What is interrupted may have a lock that is needed from here on, ours or the allocator's; and so has a thread that
-        // forks.
-        if in_signal_handler() || super::fork::is_forking() {
+        // forks. A child that no handler of forks knows of has neither the chunks nor the pool.
+        if in_signal_handler() || super::fork::is_forking() || super::fork::is_astray() {
             return Err(NoRoom::InHandler);
         }
         if let Stage::New = self.stage.get() {
