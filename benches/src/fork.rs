@@ -1,4 +1,4 @@
-//! What a session costs a `fork`: the least time from the call until the child has ended, without a session, in a session that
+//! The cost of a session for a `fork`: the least time from the call until the child has ended, without a session, in a session that
 //! has recorded nothing, and after as many scopes as fill its buffers.
 
 use std::time::{Duration, Instant};
