@@ -119,7 +119,7 @@ pub fn without_handlers(folder: &Path) -> Outcome {
     let mut status = 0;
     // SAFETY: the pointer is to a live integer.
     let waited = unsafe { libc::waitpid(i32::try_from(child)?, &raw mut status, 0) };
-    if i64::from(waited) != child || status != 0 {
+    if libc::c_long::from(waited) != child || status != 0 {
         return Err(format!("the child {child} ended with status {status:#x}").into());
     }
     zprof::scope!("after", {});

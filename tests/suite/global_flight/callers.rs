@@ -10,7 +10,7 @@ use std::thread;
 
 use serde_json::Value;
 use zprof::{ErrorKind, ProfilerOptions};
-use zprof_tests::profile::{Session, Stat, line, read_file};
+use zprof_tests::profile::{Session, Stat, read_file};
 
 use super::{Load, is_whole, options, stat, written};
 
@@ -125,6 +125,8 @@ fn a_panic_leaves_a_snapshot_and_a_storm_leaves_one() {
 #[test]
 #[cfg(unix)]
 fn the_snapshot_of_a_panic_ends_when_the_panic_begins_however_long_its_message_takes() {
+    use zprof_tests::profile::line;
+
     let folder = tempfile::tempdir().expect("a temporary folder");
     let mut program = zprof_tests::program(env!("CARGO_BIN_EXE_ended"));
     let output = program.arg("panics-long").arg(folder.path()).output().expect("the program starts");

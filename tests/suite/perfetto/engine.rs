@@ -1,6 +1,10 @@
 //! What Perfetto's real trace processor makes of the traces and of the JSON: nothing is dropped, and slices, nesting, flows and
 //! counters are those of the XSpace.
 
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
 use proptest::prelude::*;
 use proptest::strategy::ValueTree as _;
 use proptest::test_runner::{Config, TestRunner};
@@ -220,11 +224,32 @@ fn assert_same(shown: &[String], expected: &[String], number: usize) {
     assert_eq!((shown.get(place), shown.len()), (expected.get(place), expected.len()), "space {number}");
 }
 
+/// The profiles that the examples write which people look at first.
+fn profiles_of_examples() -> Vec<Vec<u8>> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the package lies in the repository");
+    let run = |name: &str| {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let logs = folder.path().join(format!("zprof-{name}"));
+        let mut command = Command::new(env!("CARGO"));
+        command.args(["run", "--quiet", "--release", "-p", "zprof-examples", "--example", name]).current_dir(root);
+        // They write to the temporary folder, but for the larger one, which is told where.
+        command.env("TMPDIR", folder.path());
+        if name == "llm" {
+            command.args(["--", "--tokens", "8", "--output"]).arg(&logs);
+        }
+        let output = command.output().unwrap_or_else(|error| panic!("failed to run {command:?}: {error}"));
+        assert!(output.status.success(), "{name}: {}", String::from_utf8_lossy(&output.stderr));
+        fs::read(logs.join("plugins/profile/profiling/profiling.xplane.pb")).expect("the example writes a profile")
+    };
+    ["llm", "runtimes", "bridge"].map(run).into()
+}
+
 #[test]
-fn all_of_fixtures_and_of_generated_spaces_is_imported() {
+fn all_of_fixtures_of_examples_and_of_generated_spaces_is_imported() {
     let mut runner = TestRunner::new(Config { failure_persistence: None, ..Config::default() });
     let fixtures = ["jax_cpu_small", "jax_cpu_mid", "raw_host_planes", "raw_host_planes.post", "host_events"];
     let mut spaces: Vec<Vec<u8>> = fixtures.iter().map(|name| fixture_bytes(&format!("{name}.xplane.pb"))).collect();
+    spaces.extend(profiles_of_examples());
     spaces.extend((0..50).map(|_| generated().new_tree(&mut runner).expect("is generated").current()));
     let traces: Vec<(Vec<u8>, Vec<u8>)> =
         spaces.iter().map(|space| (convert(space).expect("is an XSpace").0, trace_json(space).into_bytes())).collect();
