@@ -193,13 +193,13 @@ fn the_memory_limit_bounds_the_ring_and_drops_nothing() {
 fn what_snapshots_hold_costs_the_threads_that_go_on_nothing() {
     const THREADS: usize = 8;
     // More than all threads write while the system puts the snapshot aside.
-    const LIMIT: usize = 16 << 20;
+    const LIMIT: usize = 32 << 20;
     // Rings have all that they may, and go round while a snapshot holds all of it.
     let options = options().keep_last(Duration::from_secs(3600)).max_buffer_bytes(LIMIT).prefault_bytes(0);
     let mut session = Session::new(options);
     session.start();
     let load = Load::start("limit", THREADS);
-    load.wait_for(40_000);
+    load.wait_for(80_000);
     let begun = load.begun();
     let profile = zprof::snapshot().expect("it is written").expect("zprof is enabled");
     assert_eq!(profile.dropped_scopes, 0);
@@ -207,7 +207,7 @@ fn what_snapshots_hold_costs_the_threads_that_go_on_nothing() {
     let allocated = zprof_runtime::__test::recorder_bytes();
     assert!(allocated <= LIMIT, "{allocated} bytes");
     // All rings have gone round meanwhile, most of them while the snapshot was being converted.
-    load.wait_for(begun.iter().max().expect("there are threads") + 20_000);
+    load.wait_for(begun.iter().max().expect("there are threads") + 40_000);
     let begun = load.begun();
     let snapshot = written(zprof::snapshot());
     assert_eq!(snapshot.profile.dropped_scopes, 0);
