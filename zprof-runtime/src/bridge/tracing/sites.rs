@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use foldhash::fast::FixedState;
@@ -96,9 +97,15 @@ fn find(address: usize, slot: usize, metadata: &'static Metadata<'static>) -> &'
     let known = ALL.lock().get_or_insert_default().get(&address).copied();
     // Not under the lock: the last one that can be made is told to the program's logger. Of two threads, one's is never used.
     let callsite = known.unwrap_or_else(|| {
-        let made: &'static Callsite =
-            Box::leak(Box::new(Callsite { site: make(metadata), ends_idle: AtomicBool::new(false) }));
-        ALL.lock().get_or_insert_default().entry(address).or_insert(made)
+        let made = Box::new(Callsite { site: make(metadata), ends_idle: AtomicBool::new(false) });
+        let mut all = ALL.lock();
+        let (callsite, unused) = match all.get_or_insert_default().entry(address) {
+            Entry::Occupied(other) => (*other.get(), Some(made)),
+            Entry::Vacant(place) => (*place.insert(Box::leak(made)), None),
+        };
+        drop(all);
+        drop(unused);
+        callsite
     });
     let _ = SEEN.try_with(|seen| seen[slot].set((address, Some(callsite))));
     callsite
