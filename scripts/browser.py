@@ -119,6 +119,6 @@ class Page:
         time.sleep(0.5)
 
     def picture(self, path):
-        # What has been drawn so far may be a placeholder.
+        # The page may still show placeholders for its tracks.
         time.sleep(2)
         path.write_bytes(base64.b64decode(self.call("Page.captureScreenshot", format="png")["data"]))

@@ -155,7 +155,7 @@ pub fn read_traces<'a>(traces: impl IntoIterator<Item = (&'a [u8], Option<&'a st
     reports
 }
 
-/// What Perfetto's real trace processor answers: for each trace, the rows of each query. A trace is its bytes and the end of a
+/// The answers of Perfetto's real trace processor: for each trace, the rows of each query. A trace is its bytes and the end of a
 /// file name that says its format.
 ///
 /// # Panics

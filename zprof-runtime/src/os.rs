@@ -322,7 +322,7 @@ mod tests {
                 // SAFETY: the set is live, and the old mask is not asked for.
                 unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, set.as_ptr(), null_mut()) };
                 assert!(!in_signal_handler());
-                // SAFETY: as above.
+                // SAFETY: the set is live, and the old mask is not asked for.
                 unsafe { libc::pthread_sigmask(libc::SIG_UNBLOCK, set.as_ptr(), null_mut()) };
                 // SAFETY: raise only sends a signal, which is handled before it returns.
                 unsafe { libc::raise(libc::SIGURG) };

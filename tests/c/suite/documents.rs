@@ -1,4 +1,4 @@
-//! What docs/c.md says, done as it says it.
+//! The commands and the program of docs/c.md, run as they stand there.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};

@@ -1,4 +1,4 @@
-//! What Perfetto's real trace processor makes of the traces and of the JSON: nothing is dropped, and slices, nesting, flows and
+//! The traces and the JSON as Perfetto's real trace processor imports them: nothing is dropped, and slices, nesting, flows and
 //! counters are those of the XSpace.
 
 use std::fs;
@@ -35,12 +35,12 @@ fn both(space: &XSpace) -> (Vec<u8>, Vec<u8>) {
     (convert(&bytes).expect("is an XSpace").0, trace_json(&bytes).into_bytes())
 }
 
-/// What is asked of the trace of one space.
+/// The answers to queries about the trace of one space.
 fn ask(space: &XSpace, queries: &[&str]) -> Vec<Vec<Json>> {
     query([(both(space).0.as_slice(), "pftrace")], queries).remove(0)
 }
 
-/// What is asked of the JSON of one space.
+/// The answers to queries about the JSON of one space.
 fn ask_json(space: &XSpace, queries: &[&str]) -> Vec<Vec<Json>> {
     query([(both(space).1.as_slice(), "json")], queries).remove(0)
 }
